@@ -1,0 +1,27 @@
+# `make quickstart` and `make test` do all the set-up on a fresh machine (Debian or Ubuntu; Python >= 3.11).
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: quickstart test check install system
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml requirements/bwrap.txt scripts/install
+	bash scripts/install "$(PYTHON)" "$(VENV)"
+	touch $(STAMP)
+
+system:
+	bash scripts/system
+
+quickstart: system $(STAMP)
+	$(BIN)/inloop quickstart
+
+check: $(STAMP)
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+test: system $(STAMP) check
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest -n 2 --dist loadgroup

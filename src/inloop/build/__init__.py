@@ -1,0 +1,1 @@
+"""From a repository, a dataset or a session to audited tasks."""

@@ -1,0 +1,1 @@
+"""One file a command group: parse, call, print; no logic."""

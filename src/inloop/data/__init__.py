@@ -1,0 +1,1 @@
+"""Trajectories -> token samples: selection with counted drops, completion mask, audit, coloured view."""

@@ -1,0 +1,1 @@
+"""Who samples: one protocol; the embedded transformers engine, vLLM, any chat API, a script."""

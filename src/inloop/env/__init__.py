@@ -1,0 +1,1 @@
+"""The same tasks and sandbox as a first-class OpenEnv environment."""

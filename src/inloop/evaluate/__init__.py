@@ -1,0 +1,1 @@
+"""Held-out rollouts, pass@k, intervals, paired comparison, promotion gate."""

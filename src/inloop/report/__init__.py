@@ -1,0 +1,1 @@
+"""One HTML file, and a live local page."""

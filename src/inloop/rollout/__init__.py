@@ -1,0 +1,1 @@
+"""Tasks x harness x engine -> trajectories: groups, budgets, deadlines, resume, fault taxonomy."""

@@ -1,0 +1,1 @@
+"""Where: one protocol, a ladder of backends, limits, leases and the janitor."""

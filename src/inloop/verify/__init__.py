@@ -1,0 +1,1 @@
+"""What done means: hidden tests in a clean sandbox, the reward with its parts, tamper evidence."""
