@@ -38,8 +38,14 @@ class Node:
     weight_version: int | None = None
     """The weights that sampled it."""
     untrained: list[tuple[int, int]] = field(default_factory=list)
-    """Character spans [start, end) of the message's text that redaction replaced: in place, never trained."""
+    """Character spans [start, end) of `plain(message)` that redaction replaced by a placeholder: sorted, disjoint,
+    never trained. Token rule: a token that holds at least one character of a span bears no loss."""
+    untrained_ids: list[tuple[int, int]] = field(default_factory=list)
+    """Index spans [start, end) of `token_ids` that redaction re-encoded: placeholder tokens which nobody sampled.
+    Their `logprobs` are 0.0 and mean nothing; they stay in the context and bear no loss."""
     seconds: float | None = None
+    time: float | None = None
+    """Unix time at which it was written, where the trace says so."""
     source: tuple[str, int] | None = None
     """File and line that it was read from."""
 
@@ -116,6 +122,13 @@ class Trajectory:
         )
 
 
+def plain(message: Message) -> str:
+    """The strings of the parts one after the other: a text's and a thinking's text, a call's `raw`, an image's ''.
+
+    `Node.untrained` counts its characters; of a message of one text part it is `message.text`."""
+    return "".join(p.raw if isinstance(p, Call) else "" if isinstance(p, Image) else p.text for p in message.parts)
+
+
 _PARTS: dict[str, type[Any]] = {"text": Text, "thinking": Thinking, "image": Image, "call": Call}
 _KINDS = {cls: kind for kind, cls in _PARTS.items()}
 
@@ -143,17 +156,29 @@ def message_from_dict(data: dict[str, Any]) -> Message:
 
 def _node_to_dict(node: Node) -> dict[str, Any]:
     out: dict[str, Any] = {"id": node.id, "parent": node.parent, "message": message_to_dict(node.message)}
-    for key in ("sampled", "token_ids", "logprobs", "weight_version", "untrained", "seconds", "source"):
+    for key in (
+        "sampled",
+        "token_ids",
+        "logprobs",
+        "weight_version",
+        "untrained",
+        "untrained_ids",
+        "seconds",
+        "time",
+    ):
         value = getattr(node, key)
-        if value not in (None, False, []):
+        if value is not None and value is not False and not (value == [] and key.startswith("untrained")):
             out[key] = value
+    if node.source:
+        out["source"] = node.source
     return out
 
 
 def _node_from_dict(data: dict[str, Any]) -> Node:
     kw = dict(data)
     kw["message"] = message_from_dict(kw["message"])
-    kw["untrained"] = [(a, b) for a, b in kw.get("untrained", [])]
+    for spans in ("untrained", "untrained_ids"):
+        kw[spans] = [(a, b) for a, b in kw.get(spans, [])]
     if kw.get("source"):
         kw["source"] = tuple(kw["source"])
     return Node(**kw)
