@@ -274,7 +274,7 @@ patch -p1 < "$(dirname "$0")/patch.diff"
 
 
 def test_script(task: Task) -> str:
-    """`tests/test.sh`, with which plain Harbor grades: weaker than our verifier, it trusts the workspace's process."""
+    """`tests/test.sh`, with which plain Harbor grades: weaker than ours, it trusts the workspace's process."""
     path = ":".join(("/tests", *(f"/workspace/{p}".removesuffix("/.") for p in task.verify.python_path)))
     tests = " ".join(f"/tests/{t}" for t in task.verify.tests)
     run = f"PYTHONPATH={path} python -m pytest -q -p no:cacheprovider --rootdir /tests {tests}"
