@@ -35,6 +35,9 @@ class Call:
     """None when `raw` does not parse."""
     raw: str
     """Exactly what the model wrote as arguments."""
+    embedded: bool = False
+    """The call stands inside the text (a fenced action, `<function=...>`, a JSON command): `raw` is its whole
+    block, part of `Message.text`, and no template renders it again."""
 
 
 Part = Text | Thinking | Image | Call
@@ -45,17 +48,27 @@ class Message:
     role: Role
     parts: tuple[Part, ...]
     call_id: str | None = None
-    """The call that a tool message answers."""
+    """The call that the message answers; of a user message too, where the harness speaks in text."""
     is_error: bool = False
     origin: str | None = None
     """Who wrote it when not its role: 'harness', 'compaction', 'demo', ..."""
 
     @property
     def text(self) -> str:
-        return "".join(p.text for p in self.parts if isinstance(p, Text))
+        """What is rendered as content: the texts, and the calls that are embedded in them."""
+        said = (
+            p.text if isinstance(p, Text) else p.raw if isinstance(p, Call) and p.embedded else "" for p in self.parts
+        )
+        return "".join(said)
 
     @property
     def calls(self) -> tuple[Call, ...]:
+        """The calls that a template renders as calls."""
+        return tuple(p for p in self.parts if isinstance(p, Call) and not p.embedded)
+
+    @property
+    def all_calls(self) -> tuple[Call, ...]:
+        """Embedded ones as well."""
         return tuple(p for p in self.parts if isinstance(p, Call))
 
 

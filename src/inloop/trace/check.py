@@ -96,20 +96,20 @@ def _pairs(trajectory: Trajectory) -> Found:
     for node in trajectory.nodes:
         waiting = dict(open_calls[node.parent])
         message = node.message
-        if message.role == "tool":
+        if message.role == "tool" or message.call_id is not None:
             if message.call_id is None or waiting.pop(message.call_id, None) is None:
                 yield node.id, "orphan_result", "note", f"answers no open call (call id {message.call_id!r})"
         elif message.role == "assistant":
             for call_id, owner in waiting.items():
                 yield index[owner].id, "missing_result", "note", f"call {call_id!r} was never answered"
-            waiting = {call.id: node.id for call in message.calls}
+            waiting = {call.id: node.id for call in message.all_calls}
             yield from _calls(node)
         open_calls[node.id] = waiting
 
 
 def _calls(node: Node) -> Found:
-    ids = [c.id for c in node.message.calls]
-    for call in node.message.calls:
+    ids = [c.id for c in node.message.all_calls]
+    for call in node.message.all_calls:
         if ids.count(call.id) > 1:
             yield node.id, "call_twice", "error", f"two calls of one turn have the id {call.id!r}"
         if call.arguments is None:
