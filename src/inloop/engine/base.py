@@ -20,6 +20,8 @@ class Sampling:
     seed: int | None = None
     stop_token_ids: tuple[int, ...] = ()
     """Besides the tokenizer's own end of turn."""
+    ignore_eos: bool = False
+    """Go on past the end of turn: for benchmarks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

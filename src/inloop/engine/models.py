@@ -71,7 +71,7 @@ def _from_hub(name: str) -> Path:
 def _unknown(name: str, why: str) -> InloopError:
     return InloopError(
         f"unknown model {name!r}: {why}",
-        fix=f"use `{SMOLLM2}`, a local folder with config.json and safetensors, or an id of a hub that can be reached",
+        fix=f"use `{SMOLLM2}`, a local folder with config.json and safetensors, or an id of a reachable hub",
     )
 
 
