@@ -12,7 +12,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "inloop"
 STAGES = [
-    "errors", "types", "files", "progress", "config", "trace", "tasks", "sandbox", "verify", "build", "engine",
+    "errors", "types", "files", "progress", "config", "stats", "trace", "tasks", "sandbox", "verify", "build", "engine",
     "harness", "rollout", "data", "train", "evaluate", "report", "serve", "env", "cli",
 ]  # fmt: skip
 GENERATED = {"build/starter"}
