@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
 from inloop.engine.base import Completion, ContextFull, Sampling
 from inloop.engine.batch import Batch, Segment
 from inloop.engine.forward import Forward
@@ -27,6 +29,9 @@ class Request:
     done: Callable[[Outcome], None]
     """Called once, from the engine's thread."""
     conversation: str | None = None
+    owner: object = None
+    """Whose request it is, and what they call it: for `abort`."""
+    name: int = 0
     on_token: Callable[[int, float], None] | None = None
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -158,9 +163,9 @@ class Scheduler:
         batch = Batch(segments)
         return batch, [by_slot[s.slot] for s in batch.answering]
 
-    def _sample(self, logits: object, answering: list[Request]) -> None:
+    def _sample(self, logits: Tensor, answering: list[Request]) -> None:
         ids, logprobs = sample(
-            logits,  # type: ignore[arg-type]
+            logits,
             [r.sampling for r in answering],
             [r.random.random() for r in answering],
         )

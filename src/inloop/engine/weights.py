@@ -102,8 +102,8 @@ def _adapter_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def read_weights(path: Path) -> Iterable[tuple[str, Tensor]]:
-    return load_file(path).items()
+def read_weights(path: Path) -> list[tuple[str, Tensor]]:
+    return list(load_file(path).items())
 
 
 def settings(dtype: str) -> torch.dtype:
