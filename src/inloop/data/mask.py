@@ -37,7 +37,7 @@ def refusals(path: list[Node], config: MaskConfig) -> dict[str, str]:
     sampled = [i for i, n in enumerate(path) if n.sampled]
     out: dict[str, str] = {}
     first = _first_trained(path, sampled, config)
-    answered = {n.message.call_id for n in path if n.message.role == "tool"}
+    answered = {n.message.call_id for n in path}
     for i in sampled:
         node = path[i]
         if i < first:
@@ -51,13 +51,13 @@ def _first_trained(path: list[Node], sampled: list[int], config: MaskConfig) -> 
     if config.turns == "last":
         return sampled[-1] if sampled else 0
     if config.turns == "after_failure":
-        failures = [i for i, n in enumerate(path) if n.message.role == "tool" and n.message.is_error]
+        failures = [i for i, n in enumerate(path) if n.message.role != "assistant" and n.message.is_error]
         return failures[-1] if failures else 0
     return 0
 
 
 def _fault(node: Node, answered: set[str | None], *, last: bool) -> str:
-    calls = node.message.calls
+    calls = node.message.all_calls
     if any(c.arguments is None for c in calls):
         return "malformed arguments"
     if not last and any(c.id not in answered for c in calls):

@@ -48,9 +48,15 @@ def render(path: Sequence[Node], encoder: Encoder) -> list[list[int]] | str:
 
 
 def unproved(message: Message, ids: list[int], encoder: Encoder) -> str:
-    """Why the rendered turn does not read back as the message that it was made of; '' when it does."""
+    """Why the rendered turn does not read back as the message that it was made of; '' when it does.
+
+    Calls that the message holds inside its text (a foreign format) are words like others: the words must agree."""
     back = encoder.parse(ids)
-    for kind, of in (("text", _text), ("thinking", _thinking), ("calls", _calls)):
+    if _thinking(back) != _thinking(message):
+        return "rendered turn reads back with other thinking"
+    if not message.calls and message.text.strip() == back.text.strip():
+        return ""
+    for kind, of in (("text", _text), ("calls", _calls)):
         if of(back) != of(message):
             return f"rendered turn reads back with other {kind}"
     return ""

@@ -29,13 +29,16 @@ def legend() -> Text:
 
 def show(sample: Sample, tokenizer: Any, *, row: int, logprobs: bool = True) -> Iterator[RenderableType]:
     """One sample: a headline, then its messages."""
-    yield Rule(f"row {row} · {visible(sample.id)}", align="left")
+    yield Rule(Text(f"row {row} · {visible(sample.id)}"), align="left")
     yield Text(visible(headline(sample)), style="bold")
     for span in sample.spans:
         yield Text(f"[{visible(aside(span))}]", style="cyan")
         line = Text()
         for piece in pieces(sample, span, tokenizer):
-            line.append(visible(piece.text), style=_style(piece, sample.advantage))
+            text = visible(piece.text)
+            if piece.sampled:  # a line end has no colour of its own
+                text = text.replace("\n", "↵\n")
+            line.append(text, style=_style(piece, sample.advantage))
             if logprobs and piece.trained and piece.logprob is not None:
                 line.append(f"{piece.logprob:.2f}", style="dim italic")
             if piece.trained and piece.weight != 1.0:
