@@ -1,0 +1,1 @@
+"""Task material, not code of ours to use: library-like functions that agents repair, each with its cases."""
