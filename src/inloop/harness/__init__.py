@@ -1,1 +1,1 @@
-"""Who acts: dialect, tools, guides, sensors, the loop on one screen; external agents behind the capture proxy."""
+"""Who acts: the dialect, the tools, the guides and sensors, and the loop that joins them."""
