@@ -1,0 +1,1 @@
+"""Scripts that run inside the builder's sandbox; they import nothing of ours."""
