@@ -85,7 +85,7 @@ def _block(call: Call) -> str:
 
 
 def write_call(name: str, arguments: dict[str, Any]) -> str:
-    """One call as its block. Raises KeyError when an argument is missing."""
+    """One call as its block. Raises KeyError for another tool or a missing argument."""
     if name == "bash":
         return _fenced(name, arguments["command"])
     if name == "edit":
@@ -97,7 +97,9 @@ def write_call(name: str, arguments: dict[str, Any]) -> str:
     if name == "read":
         lines = f" {arguments.get('start') or 1}-{arguments['end']}" if arguments.get("end") else ""
         return f"```read {arguments['path']}{lines}```"
-    return f"```{name}```"
+    if name in ("test", "submit"):
+        return f"```{name}```"
+    raise KeyError(name)
 
 
 def _fenced(info: str, body: str) -> str:

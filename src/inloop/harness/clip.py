@@ -30,11 +30,11 @@ def _odd(text: str) -> bool:
 
 def printable(text: str) -> str:
     """Without terminal escapes and control characters; binary output is named instead of shown."""
-    if "\0" in text or _odd(text[:8192]):
-        return f"[binary output, about {len(text.encode('utf-8', 'replace'))} bytes]"
     lines = _ANSI.sub("", text).replace("\r\n", "\n").split("\n")
-    shown = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)  # what a terminal would show after \r
-    return _CONTROL.sub("", "\n".join(shown))
+    shown = "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)  # what a terminal shows after \r
+    if "\0" in text or _odd(shown[:8192]):
+        return f"[binary output, about {len(text.encode('utf-8', 'replace'))} bytes]"
+    return _CONTROL.sub("", shown)
 
 
 def summarize_tests(output: str, passed: bool) -> str:

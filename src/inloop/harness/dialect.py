@@ -70,17 +70,24 @@ def make_dialect(config: HarnessConfig, tokenizer: Any) -> Dialect:
     Where the model's template rewrites earlier turns, TRL's prefix-preserving variant of it is used. Without one,
     text keeps its own append-only stream (`faithful` is False: a server that renders the template itself would show
     the model other earlier turns), native refuses."""
-    make = NativeDialect if config.dialect == "native" else TextDialect
-    dialect: Dialect = make(tokenizer, config.tools, thinking=config.thinking)
-    prove(dialect)
-    if dialect.faithful:
-        return dialect
-    if source := training_template(tokenizer):
-        other = make(tokenizer, config.tools, source=source, thinking=config.thinking)
-        prove(other)
+    dialect = _proved(config, tokenizer, None)
+    if not dialect.faithful and (source := training_template(tokenizer)):
+        other = _proved(config, tokenizer, source)
         dialect = other if other.faithful else dialect
     if not dialect.faithful and dialect.name == "native":
-        raise _unproved(dialect, "the chat template renders earlier turns differently once others follow")
+        raise _unproved(dialect.name, "the chat template renders earlier turns differently once others follow")
+    return dialect
+
+
+def _proved(config: HarnessConfig, tokenizer: Any, source: str | None) -> Dialect:
+    make = NativeDialect if config.dialect == "native" else TextDialect
+    try:
+        dialect: Dialect = make(tokenizer, config.tools, source=source, thinking=config.thinking)
+        prove(dialect)
+    except ConfigError:
+        raise
+    except Exception as error:  # a chat template is a foreign program that refuses in its own ways
+        raise _unproved(config.dialect, f"its template fails on a probe ({type(error).__name__}: {error})") from error
     return dialect
 
 
@@ -90,28 +97,21 @@ def prove(dialect: Dialect) -> None:
     A turn must end with a stop token that is sampled, one that was cut off must be ended, a call must be read back as
     it was written, and the parts of the first context must be the whole of it; `faithful`: the appended ids also
     decode to what the template renders for the whole conversation. Raises ConfigError."""
-    try:
-        _prove(dialect)
-    except ConfigError:
-        raise
-    except Exception as error:  # a chat template is a foreign program that refuses in its own ways
-        raise _unproved(dialect, f"its chat template refuses the probe ({type(error).__name__}: {error})") from error
-
-
-def _prove(dialect: Dialect) -> None:
     opening = (message("system", dialect.system(dialect.tools, "")), message("user", "probe"))
     stream, messages = dialect.open(opening), list(opening)
     if [t for part in dialect.split_open(opening) for t in part] != stream:
-        raise _unproved(dialect, "the parts of the first context are not the whole of it")
+        raise _unproved(dialect.name, "the parts of the first context are not the whole of it")
     for number, turn in enumerate((_probe_turn("read", {"path": "probe.py"}), _probe_turn("submit", {}))):
         sampled = dialect.encode_turn(turn)
         if not sampled or sampled[-1] not in dialect.stop_token_ids:
-            raise _unproved(dialect, "a turn does not end with its stop token, so the model could not learn to stop")
+            raise _unproved(
+                dialect.name, "a turn does not end with its stop token, so the model could not learn to stop"
+            )
         if _calls(dialect.parse(sampled)) != _calls(turn):
-            raise _unproved(dialect, "a call is not read back as it was written")
+            raise _unproved(dialect.name, "a call is not read back as it was written")
         result = message("tool", f"probe result {number}", call_id="read-0")
         if dialect.extend(False, [result])[0] not in dialect.stop_token_ids:
-            raise _unproved(dialect, "a turn that was cut off is not ended before the next one")
+            raise _unproved(dialect.name, "a turn that was cut off is not ended before the next one")
         stream = stream + sampled + dialect.extend(True, [result])
         messages += [turn, result]
     dialect.faithful = dialect.decode(stream) == dialect.decode(dialect.render(messages))
@@ -126,6 +126,6 @@ def _probe_turn(name: str, arguments: dict[str, Any]) -> Message:
     return Message(role="assistant", parts=(Text(text="Probe.\n"), call))
 
 
-def _unproved(dialect: Dialect, why: str) -> ConfigError:
-    other = "dialect = 'text', which works with any model" if dialect.name == "native" else "another chat template"
-    return ConfigError(f"the {dialect.name} dialect does not hold for this tokenizer: {why}", fix=f"use {other}")
+def _unproved(name: str, why: str) -> ConfigError:
+    other = "dialect = 'text', which works with any model" if name == "native" else "another chat template"
+    return ConfigError(f"the {name} dialect does not hold for this tokenizer: {why}", fix=f"use {other}")

@@ -73,7 +73,7 @@ class Episode:
     timings: dict[str, float] = field(default_factory=lambda: {"sampling": 0.0, "tools": 0.0, "tests": 0.0})
     events: list[dict[str, object]] = field(default_factory=list)
     stop: StopReason | None = None
-    _pending: list[Message] = field(default_factory=list)
+    _pending: list[Node] = field(default_factory=list)
     """Written down, not yet shown to the model."""
     _invalid_in_row: int = 0
 
@@ -103,7 +103,8 @@ class Episode:
         texts = guides(self.task, self.config)
         self.events += [{"kind": "guide", "name": name, "chars": len(text)} for name, text in texts.items()]
         system = message("system", self.policy.neutral(self.policy.system("\n".join(texts.values()))))
-        self._pending = [system, message("user", self.policy.neutral(self.task.instruction.strip()))]
+        instruction = message("user", self.policy.neutral(self.task.instruction.strip()))
+        self._pending = [self._add(system), self._add(instruction)]
 
     def exhausted(self) -> StopReason | None:
         """Which budget is used up, if one is."""
@@ -119,17 +120,16 @@ class Episode:
 
     def query(self) -> Turn:
         """Show what is pending, sample a turn and write it down."""
-        show = self._talk.observe if self.nodes else self._talk.open
-        shown = [self._add(m) for m in self._pending]
-        added = show(self._pending)
+        show = self._talk.observe if self.counts["turns"] else self._talk.open
+        added = show([n.message for n in self._pending])
         budget = min(self.config.max_turn_tokens, self.config.max_tokens - self.counts["sampled_tokens"])
         started = time.monotonic()
         try:
             turn = self._talk.query(budget, turn_seed(self.seed, self.counts["turns"]))
         finally:
             self._took("sampling", started)
-        for node, ids in zip(shown, added, strict=True):
-            node.token_ids = ids  # only now: what did not fit was never seen
+        for node, ids in zip(self._pending, added, strict=True):
+            node.token_ids = ids  # only now: what did not fit, or no query showed, was never seen
         self._pending = []
         return self._record(turn)
 
@@ -155,8 +155,8 @@ class Episode:
         return StopReason.AGENT_ERROR if self._invalid_in_row > self.config.max_invalid else None
 
     def observe(self, results: list[tuple[Call | None, Observation]]) -> None:
-        """Results wait until the next query shows them: what no query shows, the model never saw."""
-        self._pending = [self._answer(call, observation) for call, observation in results]
+        """Write the results down for the next query to show."""
+        self._pending = [self._add(self._answer(call, observation)) for call, observation in results]
 
     def remaining(self) -> float:
         """Seconds until the episode's deadline."""
