@@ -1,8 +1,8 @@
 """The keeper: a small process beside each process that opens sandboxes; it starts bubblewrap and cleans up after it.
 
-It exists because what starts a sandbox must be single threaded (bubblewrap dies with the *thread* that started it),
-small (forking a process with a model in it is slow) and must outlive a killed owner long enough to clean up. It has a
-private mount namespace, so that mounts can't be left behind. A `Slot` is a fork of it that serves one sandbox at a time.
+What starts a sandbox must be single threaded (bubblewrap dies with the *thread* that started it), small (forking a
+process with a model in it is slow) and must outlive a killed owner long enough to clean up. It has a private mount
+namespace, so that mounts can't be left behind. A `Slot` is a fork of it that serves one sandbox at a time.
 
 This module runs as `python -I -S` and imports only the standard library and its neighbours."""
 
@@ -69,6 +69,7 @@ class Keeper:
             self._bound(folder, f"bwrap/{Path(folder).name}")
         if about["bwrap_folders"]:
             bwrap = str(self.stage / "bwrap" / Path(bwrap).relative_to(Path(about["bwrap_folders"][0]).parent))
+        (self.stage / "slot").mkdir(mode=0o711)
         profile.write_etc(self.stage / "etc")
         if seccomp.supported():
             (self.stage / "seccomp.bpf").write_bytes(seccomp.program())
@@ -99,16 +100,16 @@ class Keeper:
                 request, _ = wire.receive(self.sock)
                 if request is None:
                     return
-                self._fork_slot(request)
+                self._fork_slot()
 
-    def _fork_slot(self, request: dict[str, Any]) -> None:
+    def _fork_slot(self) -> None:
         theirs, ours = wire.pair()
         child = os.fork()
         if child == 0:
             try:
                 theirs.close()
                 self.sock.close()
-                slot.run(ours, self.owner, self.hello, request)
+                slot.run(ours, self.owner, self.hello)
             except BaseException as error:  # the fork must never return into the keeper's loop
                 print(f"inloop slot: {error!r}", file=sys.stderr)
             finally:

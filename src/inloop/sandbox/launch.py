@@ -3,8 +3,8 @@
     with launch(Launch(argv=("python", "-I", "/job/run.py"), mounts=(Bind("/some/job", "/job"),))) as job:
         code = job.wait(10)
 
-The program has its own namespaces, a system-call filter, limits, and (when we are root) a host uid of its own that was
-dropped to before bubblewrap ran. It sees the read-only system, the running Python, and its mounts; nothing else."""
+The program has its own namespaces, a system-call filter, limits, and (when we are root) a host uid of its own that
+was dropped to before bubblewrap ran. It sees the read-only system, the running Python, its mounts, no more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import os
 import select
 import signal
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +39,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A folder that can be written to: the pristine `lower` is never changed, changes go to a layer of limited size."""
+    """A folder that can be written to: `lower` is never changed, changes go to a layer of limited size."""
 
     lower: Path | str
     target: str
@@ -65,13 +64,20 @@ class Scratch:
     mb: int = 16
 
 
-Mount = Bind | Overlay | Data | Scratch
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A folder that only we can write to, for messages and FIFOs; `Launched.controls` has our end."""
+
+    target: str
+
+
+Mount = Bind | Overlay | Data | Scratch | Control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     argv: tuple[str, ...]
-    """Looked up in the sandbox; 'python3' is the running interpreter's."""
+    """Looked up in the sandbox; 'python3' is the running interpreter's. When empty, only the mounts are made."""
     mounts: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to PATH, HOME=/tmp, LANG, USER."""
@@ -125,6 +131,7 @@ class Launched:
         self.spec = spec
         self.isolation = isolation()
         self.uppers: list[int] = []
+        self.controls: list[int] = []
         self.pidfd = -1
         self._status: dict[str, Any] = {}
         self._deadline_met = False
@@ -136,7 +143,8 @@ class Launched:
         try:
             self._prepare()
             self._first = self.counters()
-            self.start(spec.argv, spec.fds)
+            if spec.argv:
+                self.start(spec.argv, spec.fds)
         except BaseException:
             self.close()
             raise
@@ -154,10 +162,11 @@ class Launched:
                 "cpu_seconds": self.spec.limits.cpu_seconds,
             }  # fmt: skip
             request = {"op": "prepare", "lease": str(self.lease.folder), "limits": limits, "mounts": mounts}
-            answer, self.uppers = self.slot.ask(request, contents)
+            answer, folders = self.slot.ask(request, contents)
         finally:
             for fd in contents:
                 os.close(fd)
+        self.uppers, self.controls = folders[: answer["uppers"]], folders[answer["uppers"] :]
         self.notes: tuple[str, ...] = tuple(answer["notes"])
 
     def start(self, argv: tuple[str, ...], fds: Mapping[int, int]) -> None:
@@ -171,10 +180,18 @@ class Launched:
             self.pidfd = received[0]
             self._status = {}
 
+    def fresh(self) -> None:
+        """End everything and empty the layers; `start` goes on from there."""
+        with self._lock:
+            for fd in self.uppers:
+                os.close(fd)
+            self.uppers = []
+            self.uppers = self.slot.ask({"op": "fresh"})[1]
+
     @property
     def upper(self) -> Path:
         """The layer of the first overlay: changed files, whiteouts and opaque folders, all untrusted."""
-        return Path(f"/proc/self/fd/{self.uppers[0]}/.")
+        return Path(f"/proc/self/fd/{self.uppers[0]}/../up")
 
     def open_folders(self, *paths: str) -> list[int]:
         """Descriptors of folders as the running program sees them; the caller closes them."""
@@ -191,6 +208,11 @@ class Launched:
             if not self._closed and not self._status:
                 answer, _ = self.slot.ask({"op": "stop"})
                 self._status = answer
+        return self.exit_code
+
+    @property
+    def exit_code(self) -> int:
+        """Of the program that ended last; negative: bubblewrap was killed by that signal."""
         return int(self._status.get("code", -signal.SIGKILL))
 
     def kill(self, *, deadline: bool = False) -> None:
@@ -232,7 +254,7 @@ class Launched:
 
     @property
     def complaints(self) -> str:
-        """What bubblewrap said when it could not start, or the program wrote to an unnamed stderr; known after it ended."""
+        """What bubblewrap said when it could not start, or the program to an unnamed stderr; known after it ended."""
         return str(self._status.get("complaints", ""))
 
     def _drop_pidfd(self) -> None:
@@ -254,9 +276,9 @@ class Launched:
                 self.slot.close()
             finally:
                 lease.give_back(self.lease)
-                for fd in self.uppers:
+                for fd in (*self.uppers, *self.controls):
                     os.close(fd)
-                self.uppers = []
+                self.uppers, self.controls = [], []
                 self._drop_pidfd()
 
     def __enter__(self) -> Self:
@@ -286,6 +308,8 @@ def _as_request(item: Mount, limits: Limits) -> dict[str, Any]:
             return {"kind": "data", "dst": target, "mode": mode}
         case Scratch(target, mb):
             return {"kind": "tmp", "dst": target, "mb": mb}
+        case Control(target):
+            return {"kind": "control", "dst": target}
 
 
 def _existing(path: Path | str, *, folder: bool = False) -> str:

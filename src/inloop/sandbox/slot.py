@@ -1,7 +1,7 @@
 """One slot of the keeper: a uid, a control group and a mount namespace that serve one sandbox after another.
 
-It enters its control group once, because that can take 15 ms; what it forks starts inside. Requests come one at a time;
-when the owner is gone the slot ends its sandbox, removes its group and its lease folder, and exits."""
+It enters its control group once, because that can take 15 ms; what it forks starts inside. Requests come one at a
+time; when the owner is gone the slot ends its sandbox, removes its group and its lease folder, and exits."""
 
 from __future__ import annotations
 
@@ -29,35 +29,46 @@ SAFE_FD = 400
 Request = dict[str, Any]
 
 
-def run(sock: socket.socket, owner: int, hello: Request, request: Request) -> None:
-    slot = Slot(hello, request)
+def run(sock: socket.socket, owner: int, hello: Request) -> None:
+    slot = Slot(hello)
     try:
+        slot.enter()
         slot.serve(sock, owner)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            wire.send(sock, {"error": str(error)})
     finally:
         slot.clean_up()
 
 
 class Slot:
-    def __init__(self, hello: Request, request: Request) -> None:
+    def __init__(self, hello: Request) -> None:
         self.hello = hello
         self.as_root = os.geteuid() == 0
-        self.uid, self.uid_lock = lock_uid(hello["uids"], *hello["uid_range"]) if self.as_root else (os.geteuid(), -1)
+        self.uid, self.uid_lock = os.geteuid(), -1
         self.stage = Path(hello["stage"])
         self.place = self.stage / "slot"
-        syscalls.unshare(syscalls.CLONE_NEWNS)
-        self.place.mkdir(mode=0o711)
+        """An empty folder of the stage; each slot mounts its own file system there, in its own mount namespace."""
         hierarchy = cgroup.Hierarchy(hello["cgroup"]["kind"], hello["cgroup"]["parents"])
         self.group = cgroup.Group(hierarchy, f"{hello['owner']}-{os.getpid()}")
-        self.group.create()
-        self.group.enter(os.getpid())
         self.lease = ""
         self.maps: dict[int, int] = {}
+        self.complaints = -1
         self._forget()
+
+    def enter(self) -> None:
+        """Take what a slot keeps for its life: uid, mount namespace, control group."""
+        if self.as_root:
+            self.uid, self.uid_lock = lock_uid(self.hello["uids"], *self.hello["uid_range"])
+        syscalls.unshare(syscalls.CLONE_NEWNS)
+        self.group.create()
+        self.group.enter(os.getpid())
 
     def _forget(self) -> None:
         self.mounted: list[str] = []
         self.arguments: list[str] = []
         self.uppers: list[tuple[Path, int]] = []
+        self.controls: list[Path] = []
         self.notes: list[str] = []
         self.limits: Request = {}
         self.child = self.init = 0
@@ -99,7 +110,7 @@ class Slot:
     # what the sandbox will see
 
     def prepare(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
-        """Bring every mount source below the stage, where the sandbox's uid can reach it; make the writable layers."""
+        """Bring all mount sources below the stage, where the sandbox's uid can reach them; make writable layers."""
         self.lease, self.limits = request["lease"], request["limits"]
         self.group.limit(max(self.limits["memory_mb"], self.limits["disk_mb"] + 128), self._processes())
         self.group.forget_peak()
@@ -116,11 +127,18 @@ class Slot:
                 self.arguments += ["--ro-bind", self._file(next(contents), f"f{number}", item["mode"]), target]
             elif kind == "tmp":
                 self.arguments += ["--perms", "0755", "--size", str(item["mb"] << 20), "--tmpfs", target]
+            elif kind == "control":
+                folder = self.place / f"c{number}"
+                folder.mkdir(mode=0o755)
+                self.controls.append(folder)
+                self.arguments += ["--ro-bind", str(folder), target]
             else:
                 lower = self._bring(item["lower"], f"m{number}", True, writable=True)
                 layer = self._layer(number, item["disk_mb"])
                 self.arguments += ["--overlay-src", lower, "--overlay", f"{layer}/up", f"{layer}/work", target]
-        return {"ok": True, "notes": self.notes}, [self._open_folder(f"{layer}/up") for layer, _ in self.uppers]
+        folders = [self._open_folder(f"{layer}/up") for layer, _ in self.uppers]
+        answer = {"notes": self.notes, "uppers": len(folders)}
+        return answer, folders + [self._open_folder(str(folder)) for folder in self.controls]
 
     def _processes(self) -> int:
         return int(self.limits["processes"]) + SPARE_PROCESSES
@@ -130,10 +148,10 @@ class Slot:
 
         `writable`: the sandbox will change it (in its layer), so its uid must own it."""
         target = self.place / name
-        folder = stat.S_ISDIR(os.stat(source).st_mode)
+        folder = stat.S_ISDIR(Path(source).stat().st_mode)
         target.mkdir(mode=0o755) if folder else target.touch(mode=0o644)
         if not self.as_root:
-            foreign = writable and os.stat(source).st_uid != self.uid
+            foreign = writable and Path(source).stat().st_uid != self.uid
             syscalls.bind(self._copy(source, name) if foreign else source, str(target))
         elif not (mapped and self._bind_mapped(source, str(target))):
             syscalls.bind(self._copy(source, name) if writable else source, str(target))
@@ -141,7 +159,7 @@ class Slot:
         return str(target)
 
     def _bind_mapped(self, source: str, target: str) -> bool:
-        owner = os.stat(source).st_uid
+        owner = Path(source).stat().st_uid
         try:
             if owner not in self.maps:
                 self.maps[owner] = syscalls.mapping_namespace(owner, self.uid)
@@ -164,7 +182,7 @@ class Slot:
 
     def _file(self, source: int, name: str, mode: int) -> str:
         target = self.place / name
-        with open(os.dup(source), "rb") as data, target.open("wb") as out:
+        with os.fdopen(os.dup(source), "rb") as data, target.open("wb") as out:
             shutil.copyfileobj(data, out)
         target.chmod(mode)
         return str(target)

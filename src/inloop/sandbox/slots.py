@@ -1,4 +1,4 @@
-"""The owner's side of the keeper: one per process, a pool of slots that serve sandboxes, reused because they cost 20 ms."""
+"""The owner's side of the keeper: one per process, and a pool of slots, reused because a new one costs 20 ms."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from inloop.sandbox import cgroup, lease, profile, wire
 
 MAX_IDLE = 8
 DEFAULT_UIDS = "61000-61999"
+FIX_PROBE = "`inloop sandbox probe` says what this machine allows"
 FIX_NAMESPACES = (
-    "allow user namespaces for this user: on Ubuntu 24.04+ `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; "
-    "in docker `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined` "
-    "(as root also `--cap-add SYS_ADMIN`); elsewhere `sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`; "
-    "or choose the backend 'docker'"
+    "allow user namespaces: on Ubuntu 24.04+ `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in docker "
+    "`--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined` "
+    "(as root also `--cap-add SYS_ADMIN`); elsewhere `sysctl kernel.unprivileged_userns_clone=1 "
+    "user.max_user_namespaces=10000`; or choose the backend 'docker'"
 )
 
 
@@ -73,10 +74,9 @@ class Slot(Channel):
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         answer, _ = wire.receive(sock)
-        if answer is None:
-            raise SandboxFault(
-                "the sandbox keeper could not make a slot", fix="`inloop sandbox probe` says what this machine allows"
-            )
+        if answer is None or "error" in answer:
+            why = answer["error"] if answer else "it ended"
+            raise SandboxFault(f"the sandbox keeper could not make a slot: {why}", fix=FIX_PROBE)
         self.uid: int = answer["uid"]
         self.pid: int = answer["pid"]
         self.groups: tuple[str, ...] = tuple(answer["groups"])
