@@ -1,0 +1,35 @@
+"""`inloop sft`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from inloop.cli.console import closing, emit, out, quieten
+from inloop.config import load
+from inloop.train.sft import sft
+from inloop.train.sft_settings import SFTSettings
+
+app = typer.Typer()
+
+
+@app.command()
+def main(
+    samples: Path = typer.Argument(help="A samples.parquet, or the folder that holds one."),
+    to: Path = typer.Option(..., "--out", help="Run folder."),
+    config: Path | None = typer.Option(None, "--config", help="TOML: model, lr, epochs, batch, [lora], ..."),
+    sets: list[str] = typer.Option([], "--set", help="One value, such as lora.layers=18. Can be repeated."),
+    resume: bool = typer.Option(False, help="Go on where a stopped run was."),
+    json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
+) -> None:
+    """Train on samples; several GPUs with `accelerate launch $(which inloop) sft ...` and the same config."""
+    quieten(json)
+    trained = sft(samples, to, load(SFTSettings, config, sets), resume=resume)
+    if json:
+        emit(trained.to_dict())
+    else:
+        held_out = "" if trained.held_out_loss is None else f", held-out loss {trained.held_out_loss:.4f}"
+        speed = f", {trained.tokens_per_second:,.0f} tokens/s" if trained.tokens_per_second else ""
+        out.print(f"{trained.steps} steps, loss {trained.loss:.4f}{held_out}{speed}", highlight=False)
+    closing(f"{trained.best} and {trained.last}", f"inloop eval {trained.best} --tasks DIR")

@@ -1,0 +1,67 @@
+"""A training run is a folder: resolved config, events, metrics, checkpoints; one process writes it at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inloop import config
+from inloop.errors import DataError
+from inloop.files import append_json, locked, read_json_lines
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    root: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def best(self) -> Path:
+        return self.checkpoints / "best"
+
+    @property
+    def last(self) -> Path:
+        return self.checkpoints / "last"
+
+    @property
+    def state(self) -> Path:
+        """What a resume needs: optimiser, random state, position in the data."""
+        return self.root / "state"
+
+    def event(self, kind: str, **facts: Any) -> None:
+        append_json(self.root / "events.jsonl", {"time": round(time.time(), 3), "event": kind, **facts})
+
+    def metrics(self, step: int, **values: float) -> None:
+        append_json(self.root / "metrics.jsonl", {"step": step, **values})
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """One entry a step: where a resumed run repeats a step, the later entry counts."""
+        file = self.root / "metrics.jsonl"
+        rows: dict[tuple[int, frozenset[str]], dict[str, Any]] = {}
+        for _, row in read_json_lines(file) if file.is_file() else ():
+            rows[row["step"], frozenset(row)] = row
+        return sorted(rows.values(), key=lambda r: int(r["step"]))
+
+
+@contextlib.contextmanager
+def open_run(root: Path, settings: Any, *, what: str, resume: bool) -> Iterator[RunFolder]:
+    """Lock the folder and write the resolved config. Raises DataError for a folder that holds another run."""
+    run = RunFolder(root)
+    text, file = config.dump(settings), root / "config.toml"
+    if file.is_file():
+        if not resume:
+            raise DataError(f"{root} already holds a run", fix="add --resume to go on with it, or choose another --out")
+        if file.read_text(encoding="utf-8") != text:
+            raise DataError(
+                f"{file}: the run was started with another config", fix="resume with the same config, or a new --out"
+            )
+    with locked(root, what):
+        config.save(settings, file)
+        yield run
