@@ -99,6 +99,8 @@ def _pairs(trajectory: Trajectory) -> Found:
         if message.role == "tool" or message.call_id is not None:
             if message.call_id is None or waiting.pop(message.call_id, None) is None:
                 yield node.id, "orphan_result", "note", f"answers no open call (call id {message.call_id!r})"
+            if message.role == "user":  # a text harness answers all calls of a turn at once
+                waiting = {}
         elif message.role == "assistant":
             for call_id, owner in waiting.items():
                 yield index[owner].id, "missing_result", "note", f"call {call_id!r} was never answered"

@@ -53,9 +53,7 @@ def render(trajectory: Trajectory, look: Look | None = None) -> Group:
     for number, path in enumerate(trajectory.paths(), 1):
         new = [n for n in path if n.id not in shown]
         shared = len(path) - len(new)
-        title = f"context {number}" + (
-            f" (after {shared} shared messages, at {path[shared - 1].id})" if shared else ""
-        )
+        title = f"context {number}" + (f" (after {shared} shared messages, at {path[shared - 1].id})" if shared else "")
         out.append(Rule(Line(visible(title)), align="left", style="dim"))
         for node in new:
             out += _node(node, look)
