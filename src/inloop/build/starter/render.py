@@ -41,7 +41,7 @@ def check(call, expected):
         got = eval(call, vars(module))
     except Exception as error:
         return "FAIL %s: %s: %s%s" % (call, type(error).__name__, error, place(error))
-    if got != expected:
+    if got != expected or (got is True or got is False) != (expected is True or expected is False):
         return "FAIL %s -> %.60r, expected %.60r" % (call, got, expected)
 
 
