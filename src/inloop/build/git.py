@@ -56,9 +56,7 @@ class Repository:
             source = str(Path(spec).resolve()) if Path(spec).exists() else spec
             run = git(None, "clone", "--bare", "--quiet", "--no-local", "--template=", "--", source, str(folder))
             if run.returncode:
-                raise TaskError(
-                    f"git can't clone {spec}: {_last(run.stderr)}", fix="check the address and the network"
-                )
+                raise TaskError(f"git can't clone {spec}: {_last(run.stderr)}", fix="check the address and the network")
             yield cls(_name(spec), folder)
 
     def head(self) -> str:
@@ -94,9 +92,7 @@ class Repository:
 
     def commits(self, limit: int) -> list[Commit]:
         """Newest first; merges and the root commit are left out."""
-        out = self._out(
-            "log", f"-{limit}", "--no-merges", "--format=%x01%H %P", "--name-status", "-z", "--no-renames"
-        )
+        out = self._out("log", f"-{limit}", "--no-merges", "--format=%x01%H %P", "--name-status", "-z", "--no-renames")
         commits = []
         for block in out.decode("utf-8", "surrogateescape").split("\x01")[1:]:
             head, _, rest = block.partition("\0")

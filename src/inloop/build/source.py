@@ -87,11 +87,7 @@ def is_test_file(path: str) -> bool:
 
 def is_product(path: str) -> bool:
     pure = PurePosixPath(path)
-    if (
-        pure.suffix != ".py"
-        or is_test_file(path)
-        or pure.name in ("setup.py", "conftest.py", "noxfile.py", "tasks.py")
-    ):
+    if pure.suffix != ".py" or is_test_file(path) or pure.name in ("setup.py", "conftest.py", "noxfile.py", "tasks.py"):
         return False
     return not NOT_PRODUCT & set(pure.parts[:-1])
 
@@ -143,9 +139,7 @@ def _walk(folder: Path) -> Iterable[Path]:
 def _checked(tree: Tree) -> Tree:
     size = sum(len(data) for data in tree.files.values())
     if size > MAX_TREE:
-        raise TaskError(
-            f"{tree.name}: {size >> 20} MB of files; {MAX_TREE >> 20} MB at most", fix="use a smaller part"
-        )
+        raise TaskError(f"{tree.name}: {size >> 20} MB of files; {MAX_TREE >> 20} MB at most", fix="use a smaller part")
     if not any(p.endswith(".py") for p in tree.files):
         raise TaskError(f"{tree.name}: no Python files in it", fix="the builders mutate Python; import other tasks")
     return tree

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,15 +14,15 @@ from typing import Any
 from inloop.build.source import Tree, with_metadata
 from inloop.build.testsplit import file_of
 from inloop.errors import SandboxFault, TaskError
-from inloop.sandbox.base import Backend, Sandbox, SandboxSpec
+from inloop.sandbox.launch import Data, Launch, Overlay, launch
 from inloop.tasks.folder import write_files
 from inloop.tasks.task import Limits
 
-LIMITS = Limits(
-    wall_seconds=3600.0, command_seconds=900.0, cpu_seconds=3600.0, memory_mb=1024, processes=128, disk_mb=256
-)
-SUITE_SECONDS = 600.0
-PROBE = ".inloop/inloop_probe.py"
+LIMITS = Limits(memory_mb=1024, processes=128, disk_mb=256)
+SUITE_SECONDS = 300.0
+TEST_SECONDS = 0.5
+"""Of CPU: slower tests don't judge tasks, they would slow every rollout."""
+WORKDIR = "/workspace"
 
 
 @dataclass(frozen=True)
@@ -68,30 +67,51 @@ class Job:
 
 
 class Lab:
-    """One sandbox with a tree in it, in which pytest jobs run one after the other."""
+    """A tree on disk, over which batches of pytest jobs run, each batch in a fresh sandbox. Thread safe."""
 
-    def __init__(self, sandbox: Sandbox, tree: Tree) -> None:
-        self.sandbox, self.tree = sandbox, tree
-        self.path = tuple(f"{sandbox.workdir}/{p}".removesuffix("/.") for p in tree.python_path)
-        probe = resources.files("inloop.build.inside").joinpath("inloop_probe.py").read_bytes()
-        sandbox.write(PROBE, probe)
+    def __init__(self, tree: Tree, folder: Path, owner: str) -> None:
+        self.tree, self.folder, self.owner = tree, folder, owner
+        self.path = tuple(f"{WORKDIR}/{p}".removesuffix("/.") for p in tree.python_path)
+        self.probe = resources.files("inloop.build.inside").joinpath("inloop_probe.py").read_bytes()
 
     def run(self, jobs: Sequence[Job]) -> dict[str, JobResult]:
-        """Results by key; a job without one was lost with the sandbox's command (time, memory) and is left out."""
-        asked = [self._job(job) for job in jobs]
-        self.sandbox.write(".inloop/jobs.json", json.dumps(asked).encode())
-        self.sandbox.write(".inloop/out.jsonl", b"")
-        limit = min(LIMITS.command_seconds, sum(job.seconds + 1 for job in jobs) + 20)
-        command = f"cd {self.sandbox.workdir} && python {PROBE} .inloop/jobs.json .inloop/out.jsonl"
-        done = self.sandbox.run(command, timeout=limit)
-        results = {}
-        for line in self.sandbox.read(".inloop/out.jsonl").splitlines():
-            data = _parsed(line)
-            if data is not None:
-                results[str(data["key"])] = _result(data)
-        if not results and not done.ok and jobs:
-            raise SandboxFault(f"the test runner did not start: {(done.stderr or done.stdout).strip()[-300:]}")
+        """Results by key; a job without one was lost with its sandbox (time, memory).
+
+        Raises SandboxFault when the runner did not start at all."""
+        results: dict[str, JobResult] = {}
+        with tempfile.TemporaryFile() as out:
+            seconds = sum(job.seconds + 1 for job in jobs) + 30
+            complaint = self._launch(jobs, out.fileno(), seconds)
+            out.seek(0)
+            for line in out.read().splitlines():
+                if (data := _parsed(line)) is not None:
+                    results[str(data["key"])] = _result(data)
+        if not results and jobs and complaint:
+            raise SandboxFault(f"the test runner did not start: {complaint[-300:]}")
         return results
+
+    def _launch(self, jobs: Sequence[Job], out: int, seconds: float) -> str:
+        """Run the probe over the jobs; what it complained of if it ended badly before its time was up."""
+        asked = json.dumps([self._job(job) for job in jobs]).encode()
+        limits = replace(LIMITS, wall_seconds=seconds, cpu_seconds=seconds)
+        spec = Launch(
+            argv=("python3", "/job/inloop_probe.py", "/job/jobs.json", "3"),
+            mounts=(
+                Overlay(self.folder, WORKDIR),
+                Data(self.probe, "/job/inloop_probe.py"),
+                Data(asked, "/job/jobs.json"),
+            ),
+            limits=limits,
+            fds={3: out},
+            cwd=WORKDIR,
+            owner=self.owner,
+        )
+        with launch(spec) as running:
+            code = running.wait(seconds)
+            if code is None:
+                running.kill(deadline=True)
+                return ""
+            return running.complaints or f"exit code {code}" if code else ""
 
     def _job(self, job: Job) -> dict[str, Any]:
         files = {name: data.decode("utf-8", "surrogateescape") for name, data in job.files.items()}
@@ -133,19 +153,13 @@ def _result(data: dict[str, Any]) -> JobResult:
 
 
 @contextmanager
-def lab(tree: Tree, backend: Backend, owner: str) -> Iterator[Lab]:
-    """A sandbox over `tree`, closed and cleaned up afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="inloop-build-"))
-    try:
+def lab(tree: Tree, owner: str) -> Iterator[Lab]:
+    """`tree` laid out in a temporary folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="inloop-build-") as temporary:
+        folder = Path(temporary)
         folder.chmod(0o755)
         write_files(folder / "tree", tree.files)
-        sandbox = backend.open(SandboxSpec(workspace=folder / "tree", limits=LIMITS, owner=owner))
-        try:
-            yield Lab(sandbox, tree)
-        finally:
-            sandbox.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        yield Lab(tree, folder / "tree", owner)
 
 
 @dataclass(frozen=True)
@@ -154,58 +168,62 @@ class Baseline:
 
     tree: Tree
     tests: dict[str, TestRun]
-    """Tests that passed in both runs, with what they reach."""
+    """Tests that passed twice, with what they reach."""
     dropped: dict[str, str]
     """Test id or file -> reason: failing, skipped, flaky, can't be collected."""
     seconds: float
 
 
-def baseline(tree: Tree, backend: Backend, owner: str) -> Baseline:
-    """Run the suite twice in the sandbox, the first time traced.
+def baseline(tree: Tree, owner: str) -> Baseline:
+    """Run the suite in the sandbox: once as it is, then what passed once more, traced.
 
     Raises TaskError: no tests, nothing passes (with the first error), or a native build is needed."""
     tree = with_metadata(tree)
-    files = [p for p in tree.test_files if not p.startswith(("examples/", "benchmarks/"))]
+    files = tuple(p for p in tree.test_files if not p.startswith(("examples/", "benchmarks/")))
     if not files:
+        raise TaskError(f"{tree.name} has no tests (no test_*.py in it)", fix="use a repository that carries its tests")
+    with lab(tree, owner) as place:
+        first = _whole(place, Job("plain", files, {}, SUITE_SECONDS))
+        if not any(t.outcome == "passed" for t in first.tests.values()):
+            raise _nothing_passes(tree, first)
+        quick = tuple(t.id for t in first.tests.values() if t.outcome == "passed" and t.seconds <= TEST_SECONDS)
+        second = _whole(place, Job("traced", quick, {}, SUITE_SECONDS, trace=True))
+    return _compare(tree, first, second)
+
+
+def _whole(place: Lab, job: Job) -> JobResult:
+    result = place.run([job]).get(job.key)
+    if result is None or result.exit in (70, 124):
         raise TaskError(
-            f"{tree.name} has no tests (no test_*.py in it)", fix="use a repository that carries its tests"
+            f"{place.tree.name}: the test suite did not end in {job.seconds:.0f} s and {LIMITS.memory_mb} MB",
+            fix="use a package with a smaller suite",
         )
-    jobs = [
-        Job(key=name, tests=tuple(files), files={}, seconds=SUITE_SECONDS / 2, trace=name == "traced")
-        for name in ("traced", "again")
-    ]
-    with lab(tree, backend, owner) as place:
-        results = place.run(jobs)
-    for name in ("traced", "again"):
-        if name not in results or results[name].exit in (70, 124):
-            raise TaskError(
-                f"{tree.name}: the test suite did not end in {SUITE_SECONDS / 2:.0f} s and {LIMITS.memory_mb} MB",
-                fix="use a smaller suite",
-            )
-    return _compare(tree, results["traced"], results["again"])
+    return result
 
 
 def _compare(tree: Tree, first: JobResult, second: JobResult) -> Baseline:
     passing, dropped = {}, {}
     for test in first.tests.values():
         again = second.tests.get(test.id)
-        if test.outcome == "passed" and again is not None and again.outcome == "passed":
-            passing[test.id] = replace(test, seconds=again.seconds)
-        elif again is not None and again.outcome != test.outcome:
+        if test.outcome != "passed":
+            dropped[test.id] = "test is skipped" if test.outcome == "skipped" else "test fails as it stands"
+        elif test.seconds > TEST_SECONDS:
+            dropped[test.id] = f"test takes over {TEST_SECONDS} s"
+        elif again is None or again.outcome != "passed":
             dropped[test.id] = "test is flaky"
         else:
-            dropped[test.id] = "test is skipped" if test.outcome == "skipped" else "test fails as it stands"
+            passing[test.id] = replace(again, seconds=test.seconds)
     for error in first.errors:
         dropped[error.split(": ")[0] or "collection"] = "test file can't be collected"
     if not passing:
-        raise _nothing_passes(tree, first)
-    return Baseline(tree, passing, dropped, sum(t.seconds for t in passing.values()))
+        raise TaskError(f"{tree.name}: no test passes twice in under {TEST_SECONDS} s", fix="use another package")
+    return Baseline(tree, passing, dropped, sum(t.seconds for t in first.tests.values()))
 
 
 def _nothing_passes(tree: Tree, result: JobResult) -> TaskError:
-    first = (
-        result.errors or tuple(f"{t.id}: {t.exception}: {t.message}" for t in result.failed) or ("no test ran",)
-    )[0]
+    first = (result.errors or tuple(f"{t.id}: {t.exception}: {t.message}" for t in result.failed) or ("no test ran",))[
+        0
+    ]
     lines = [x.strip() for x in first.splitlines() if x.strip()]
     why = next((x for x in reversed(lines) if x.startswith("E ")), lines[-1])[:300]
     if tree.native:

@@ -1,14 +1,15 @@
 """Runs pytest jobs inside the sandbox: which tests pass, what each reaches, and how one fails.
 
-`python inloop_probe.py JOBS OUT`: JOBS is a JSON list of {key, files, tests, args, seconds, trace}; each job lays its
-files over the workspace, runs pytest in a fork of this process (pytest is imported once, the product never), and puts
-the files back. OUT gets one JSON line a job."""
+`python inloop_probe.py JOBS FD`: JOBS is a JSON list of {key, files, tests, path, args, seconds, trace}; each job
+lays its files over the workspace, runs pytest in a fork of this process (pytest is imported once, the product never), and
+puts the files back. One JSON line a job is written to the descriptor FD, which the forks do not have."""
 
 import contextlib
 import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -125,7 +126,7 @@ def finish(pid: int, seconds: float) -> bool:
     return in_time
 
 
-def one(job: dict[str, Any], scratch: Path) -> dict[str, Any]:
+def one(job: dict[str, Any], scratch: Path, number: int) -> dict[str, Any]:
     """Lay the job's files, run it, put the files back."""
     before = {name: Path(name).read_bytes() if Path(name).is_file() else None for name in job["files"]}
     out = scratch / "result.json"
@@ -137,6 +138,7 @@ def one(job: dict[str, Any], scratch: Path) -> dict[str, Any]:
         pid = os.fork()
         if pid == 0:
             try:
+                os.close(number)
                 run_pytest(job, str(out))
             finally:
                 os._exit(70)
@@ -153,10 +155,11 @@ def one(job: dict[str, Any], scratch: Path) -> dict[str, Any]:
 
 def main() -> None:
     jobs = json.loads(Path(sys.argv[1]).read_text())
-    scratch = Path(sys.argv[2]).parent.absolute()
-    with Path(sys.argv[2]).open("w") as out:
+    number = int(sys.argv[2])
+    os.set_inheritable(number, False)
+    with tempfile.TemporaryDirectory() as scratch, os.fdopen(number, "w") as out:
         for job in jobs:
-            out.write(json.dumps(one(job, scratch)) + "\n")
+            out.write(json.dumps(one(job, Path(scratch), number)) + "\n")
             out.flush()
 
 
