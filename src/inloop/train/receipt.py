@@ -94,9 +94,12 @@ class Receipt:
     """(step, tokens, mean |ratio - 1|, mean KL) of each micro-batch."""
     syncs: list[tuple[int, float]] = field(default_factory=list)
     """(weight version, mean |ratio - 1| of a probe that the engine sampled right after it took these weights)."""
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
     """Wall time: sampling, tools, tests (rollouts, added up), training, waiting, evaluating (trainer)."""
     leaks: int = 0
+
+    def took(self, what: str, seconds: float) -> None:
+        self.seconds[what] = self.seconds.get(what, 0.0) + seconds
 
     def step(self, first: bool) -> tuple[float, float] | None:
         """Token-weighted mean |ratio - 1| and KL of the first step, or the worst of all later ones."""
