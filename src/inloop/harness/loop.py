@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -39,7 +40,8 @@ class Cancel:
             self._event.set()
             closers, self._closers = self._closers, []
         for close in closers:
-            close()
+            with contextlib.suppress(Exception):  # one that fails must not keep the others open
+                close()
 
     def attach(self, close: Callable[[], None]) -> Callable[[], None]:
         """`close` is called when the cancel comes, at once if it has; returns what detaches it."""
@@ -91,10 +93,9 @@ class Episode:
         except ContextFull as full:
             stop = self._event(StopReason.CONTEXT_FULL, full)
         except (SandboxFault, EngineFault) as fault:
-            family = StopReason.SANDBOX_FAULT if isinstance(fault, SandboxFault) else StopReason.ENGINE_FAULT
-            stop = self._event(StopReason.CANCELLED if self.cancel.is_set() else family, fault)
+            stop = self._event(self._why(fault), fault)
         finally:
-            self._talk.close()
+            self._end()
         self.stop = stop
         return stop
 
@@ -167,6 +168,25 @@ class Episode:
         self._deadline = time.monotonic() + limit
         self._talk: Conversation = self.policy.begin(self.key)
         self._toolbox = Toolbox(self.task, self.sandbox, self.config, self.remaining, self.policy.usage)
+
+        self._timer = threading.Timer(limit, self._talk.close)  # a sampled turn ends at the deadline as well
+        self._timer.daemon = True
+        self._timer.start()
+        self._detach = self.cancel.attach(self._talk.close)
+
+    def _end(self) -> None:
+        self._timer.cancel()
+        self._detach()
+        with contextlib.suppress(EngineFault):
+            self._talk.close()
+
+    def _why(self, fault: Exception) -> StopReason:
+        """What ends by our own hand, on a cancel or at the deadline, is no fault."""
+        if self.cancel.is_set():
+            return StopReason.CANCELLED
+        if self.remaining() <= 0:
+            return StopReason.DEADLINE
+        return StopReason.SANDBOX_FAULT if isinstance(fault, SandboxFault) else StopReason.ENGINE_FAULT
 
     def _add(self, said: Message) -> Node:
         parent = self.nodes[-1].id if self.nodes else None

@@ -77,13 +77,13 @@ class TokenPolicy:
 
     def __init__(self, engine: Engine, dialect: Dialect, config: HarnessConfig) -> None:
         self.engine, self.dialect, self.config = engine, dialect, config
-        self._info = engine.info()
+        self._max_model_len = engine.info().max_model_len
 
     def info(self) -> EngineInfo:
-        return self._info
+        return self.engine.info()
 
     def begin(self, key: str) -> Conversation:
-        limit = min(self.config.max_context or self._info.max_model_len, self._info.max_model_len)
+        limit = min(self.config.max_context or self._max_model_len, self._max_model_len)
         return _TokenConversation(self, key, limit)
 
     def system(self, guides: str) -> str:
