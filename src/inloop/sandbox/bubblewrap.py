@@ -9,15 +9,16 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from inloop.errors import SandboxFault, TaskError
-from inloop.sandbox import base, cgroup, collect, launch, shell, slots
+from inloop.sandbox import cgroup, collect, launch, shell, slots
 from inloop.sandbox.base import CommandResult, Diff, Isolation, LimitName, SandboxSpec
 from inloop.sandbox.output import Clip
 from inloop.sandbox.processes import Processes
 from inloop.sandbox.tree import Tree
 
+GUARD = 2
+"""The process id inside of the first program: bubblewrap itself is 1."""
 READY_SECONDS = 20.0
 GRACE = 0.5
 """Seconds for bubblewrap to report how the shell ended."""
@@ -78,7 +79,8 @@ class BubblewrapSandbox:
         self._launched = self._mounted()
         self.isolation = self._launched.isolation
         self.id = self._launched.lease.id
-        self._group = self._launched.counters()
+        self._cpu_before = self._launched.counters().cpu_seconds
+        self._events = self._launched.group.events()
         try:
             self._start(self._first_state())
             self._set_up()
@@ -110,15 +112,16 @@ class BubblewrapSandbox:
         launched = self._launched
         ours, theirs = socket.socketpair()
         try:
-            shell.prepare(launched.controls[0])
-            launched.start(shell.ARGV, {3: theirs.fileno()})
+            own_uid = launched.slot.uid != os.geteuid()
+            shell.prepare(launched.controls[0], processes=None if own_uid else self.limits.processes)
+            launched.start(shell.ARGV, {3: theirs.fileno()}, limit_inside=False)
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
-        prefix = f"unset -v {' '.join(self._environment())}\ncd -- {shlex.quote(self.workdir)}\n".encode()
-        kept = shell.Shell(launched.controls[0], self.limits.output_bytes, prefix, state, ours, launched.pidfd)
+        home = f"cd -- {shlex.quote(self.workdir)}\n".encode()
+        kept = shell.Shell(launched.controls[0], self.limits.output_bytes, state, home, ours, launched.pidfd)
         try:
             kept.wait_ready(READY_SECONDS)
             workspace, proc = launched.open_folders(self.workdir, "/proc")
@@ -127,7 +130,7 @@ class BubblewrapSandbox:
             kept.close()
             said = launched.complaints.strip() or "the shell inside did not start"
             raise SandboxFault(f"sandbox: {said}", fix="`inloop sandbox probe` says what this machine allows") from None
-        self._inside = _Inside(kept, Processes(proc, kept.pid), Tree(workspace, launched.slot.uid, self.workdir))
+        self._inside = _Inside(kept, Processes(proc, GUARD), Tree(workspace, launched.slot.uid, self.workdir))
 
     def _end(self) -> None:
         if self._inside:
@@ -155,9 +158,9 @@ class BubblewrapSandbox:
             if seconds <= 0:
                 return CommandResult(exit_code=124, stdout="", stderr="", seconds=0.0, limit="wall")
             before = inside.processes.pids()
-            counted = self._launched.counters()
+            counted = self._events.read()
             outcome = inside.shell.run(
-                command, began + seconds, lambda: self._met(inside), lambda: self._stop(inside, before)
+                command, began + seconds, lambda: self._met(inside), lambda all_: self._stop(inside, before, all_)
             )
             limit = outcome.limit or self._reported(counted) or _guessed(outcome)
             if outcome.dead:
@@ -169,9 +172,11 @@ class BubblewrapSandbox:
             raise SandboxFault("the sandbox is closed")
         return self._inside
 
-    def _stop(self, inside: _Inside, before: set[int]) -> None:
-        if not inside.processes.kill_new(before):
+    def _stop(self, inside: _Inside, before: set[int], shell_too: bool) -> None:
+        if not inside.processes.kill_new(before, inside.shell.pid):
             self._launched.kill()
+        elif shell_too:
+            inside.processes.kill(inside.shell.pid)
 
     def _after_death(self, outcome: shell.Outcome, inside: _Inside) -> None:
         """The agent (or a limit) ended the shell: go on in new processes. Only a failed restart is a fault."""
@@ -189,19 +194,19 @@ class BubblewrapSandbox:
     # limits
 
     def _met(self, inside: _Inside) -> LimitName:
-        """What no kernel limit ends: CPU time of the whole episode and, without a cgroup, memory of several processes."""
+        """What no kernel limit ends: CPU time of the episode and, without a cgroup, memory of several processes."""
         if self.isolation.limits != "rlimits":
-            spent = self._launched.counters().cpu_seconds - self._group.cpu_seconds
+            spent = self._launched.counters().cpu_seconds - self._cpu_before
             return "cpu" if spent > self.limits.cpu_seconds else ""
         if sum(p.cpu_seconds for p in inside.processes.table().values()) > self.limits.cpu_seconds:
             return "cpu"
         return "memory" if inside.processes.memory_mb() > self.limits.memory_mb else ""
 
-    def _reported(self, before: cgroup.Counters) -> LimitName:
-        now = self._launched.counters()
-        if now.oom_kills > before.oom_kills:
+    def _reported(self, before: tuple[int, int]) -> LimitName:
+        killed, refused = self._events.read()
+        if killed > before[0]:
             return "memory"
-        return "processes" if now.forks_refused > before.forks_refused else ""
+        return "processes" if refused > before[1] else ""
 
     # files
 
@@ -233,6 +238,8 @@ class BubblewrapSandbox:
                 self._launched.kill()  # ends a command that another thread runs
         with self._lock:
             self._end()
+            self._events.close()
+            self._events = cgroup.Events(-1, -1)
             self._launched.close()
 
 
@@ -256,5 +263,3 @@ def _result(outcome: shell.Outcome, limit: LimitName, seconds: float) -> Command
 
 def _as_bash_says(clip: Clip) -> str:
     return clip.text().replace(f"{shell.CONTROL}/cmd: line ", "bash: line ")
-
-

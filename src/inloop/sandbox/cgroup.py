@@ -1,4 +1,4 @@
-"""Control groups, version 2 where it is delegated and version 1 for root: limits on the sum of a sandbox's processes."""
+"""Control groups, version 2 where delegated and version 1 for root: limits on the sum of a sandbox's processes."""
 
 from __future__ import annotations
 
@@ -113,6 +113,21 @@ def _leave_alone(parent: Path) -> None:
         (leaf / "cgroup.procs").write_text(str(os.getpid()))
 
 
+@dataclass(frozen=True, slots=True)
+class Events:
+    memory: int
+    pids: int
+
+    def read(self) -> tuple[int, int]:
+        """(processes killed for memory, forks refused) since the group was made."""
+        return _field_of(_text(self.memory), "oom_kill"), _field_of(_text(self.pids), "max")
+
+    def close(self) -> None:
+        for fd in (self.memory, self.pids):
+            if fd >= 0:
+                os.close(fd)
+
+
 class Group:
     """One sandbox's group; in version 1 a folder in each controller's tree."""
 
@@ -170,6 +185,16 @@ class Group:
             )
         return Counters()
 
+    def events(self) -> Events:
+        """An open view of the two counters that are read around each command."""
+        if self.kind == "cgroup-v2":
+            folder = self.folders["unified"]
+            return Events(_opened(folder / "memory.events"), _opened(folder / "pids.events"))
+        if self.kind == "cgroup-v1":
+            memory = self.folders["memory"] / "memory.oom_control"
+            return Events(_opened(memory), _opened(self.folders["pids"] / "pids.events"))
+        return Events(-1, -1)
+
     def forget_peak(self) -> None:
         """Start the peak anew, where the kernel can (version 1)."""
         if self.kind == "cgroup-v1":
@@ -215,10 +240,25 @@ def _number(path: Path) -> int:
 
 def _field(path: Path, name: str) -> int:
     try:
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except (OSError, ValueError):
-        pass
+        return _field_of(path.read_text(), name)
+    except OSError:
+        return 0
+
+
+def _field_of(text: str, name: str) -> int:
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == name and value.isdigit():
+            return int(value)
     return 0
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _text(fd: int) -> str:
+    return os.pread(fd, 4096, 0).decode() if fd >= 0 else ""

@@ -52,9 +52,7 @@ class Keeper:
             syscalls.write_once("/proc/self/uid_map", f"{uid} {uid} 1")
             syscalls.write_once("/proc/self/gid_map", f"{gid} {gid} 1")
         syscalls.mount(None, "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
-        syscalls.mount(
-            "inloop", str(self.stage), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m"
-        )
+        syscalls.mount("inloop", str(self.stage), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m")
 
     def _fill_stage(self) -> None:
         """Everything that a sandbox binds is reachable below the stage, whatever folder it lies in."""

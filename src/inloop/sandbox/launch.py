@@ -169,12 +169,15 @@ class Launched:
         self.uppers, self.controls = folders[: answer["uppers"]], folders[answer["uppers"] :]
         self.notes: tuple[str, ...] = tuple(answer["notes"])
 
-    def start(self, argv: tuple[str, ...], fds: Mapping[int, int]) -> None:
-        """Run a program over the same mounts and layers; the one before must have ended."""
+    def start(self, argv: tuple[str, ...], fds: Mapping[int, int], *, limit_inside: bool = True) -> None:
+        """Run a program over the same mounts and layers; the one before must have ended.
+
+        `limit_inside`: an ordinary user's limit of processes is set by a bash in between; else by the program."""
         with self._lock:
             self._drop_pidfd()
             env = {**base_env(), **self.spec.env}
             request = {"op": "start", "argv": list(argv), "env": env, "cwd": self.spec.cwd, "fds": list(fds)}
+            request["limit_inside"] = limit_inside
             answer, received = self.slot.ask(request, list(fds.values()))
             self.pid: int = answer["pid"]
             self.pidfd = received[0]
@@ -223,11 +226,15 @@ class Launched:
                 answer, _ = self.slot.ask({"op": "stop"})
                 self._status = answer
 
-    def counters(self) -> cgroup.Counters:
+    @property
+    def group(self) -> cgroup.Group:
         hierarchy = slots.machine()[1]
         group = cgroup.Group(hierarchy, "")
         group.folders = dict(zip(hierarchy.parents, map(Path, self.slot.groups), strict=True))
-        return group.counters()
+        return group
+
+    def counters(self) -> cgroup.Counters:
+        return self.group.counters()
 
     def usage(self) -> Usage:
         now, first = self._last or self.counters(), self._first

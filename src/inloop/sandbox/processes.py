@@ -27,8 +27,8 @@ class Process:
 class Processes:
     proc: int
     """A descriptor of the sandbox's /proc."""
-    shell: int
-    """The kept shell: never a target."""
+    guard: int
+    """The first process of ours: never a target."""
 
     def pids(self) -> set[int]:
         return {int(name) for name in os.listdir(self.proc) if name.isdigit()}  # noqa: PTH208 (a descriptor)
@@ -61,29 +61,29 @@ class Processes:
                 pages += int(size) - int(shared)
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    def kill_new(self, before: set[int]) -> bool:
+    def kill_new(self, before: set[int], shell: int) -> bool:
         """Kill all that a command started: whatever was not there `before` it and descends from nothing that was.
+        `shell`, the kept bash, is spared, and what it started is not.
 
         False when new ones keep coming; then the whole sandbox has to end."""
         for _ in range(ROUNDS):
-            targets = self._new(before)
+            targets = self._new(before, {INIT, self.guard, shell})
             if not targets:
                 return True
             for pid in targets:
-                self._kill(pid)
+                self.kill(pid)
             time.sleep(0.002)
-        return not self._new(before)
+        return not self._new(before, {INIT, self.guard, shell})
 
-    def _new(self, before: set[int]) -> list[int]:
-        table = self.table()
-        spared = before - {INIT, self.shell}
+    def _new(self, before: set[int], ours: set[int]) -> list[int]:
+        table, spared = self.table(), before - ours
         return [
             pid
             for pid, process in table.items()
-            if pid not in {INIT, self.shell, *before} and process.state not in "ZX" and not _descends(pid, spared, table)
+            if pid not in before | ours and process.state not in "ZX" and not _descends(pid, spared, table)
         ]
 
-    def _kill(self, pid: int) -> None:
+    def kill(self, pid: int) -> None:
         with contextlib.suppress(OSError):
             fd = os.open(str(pid), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.proc)
             try:

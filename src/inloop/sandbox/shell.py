@@ -1,13 +1,17 @@
-"""A kept bash inside the sandbox: each command runs in a fork of it, so `exit`, `exec` or an open quote can't break it.
+"""A kept bash inside the sandbox: it costs no process to run a simple command in it, and it can be lost without harm.
 
-What the agent can reach decides nothing: deadlines, limits and output caps are enforced from outside, and directory
-and exported variables live on the host between commands. Measured against a bare kept shell in benchmarks/sandbox.py."""
+`/bin/sh` guards a bash that reads requests. Simple commands run in that bash; anything that could change or end it
+(`exit`, `set`, a loop, an assignment) runs in a fork of it. Either way only the directory and the exported variables
+live on: each command dumps them, the host keeps them, and a new bash gets them when the old one is gone.
+
+What the agent can reach decides nothing: deadlines, limits and output caps are enforced from outside. Measured against
+a bare kept shell in benchmarks/sandbox.py."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
+import re
 import select
 import socket
 import time
@@ -21,31 +25,55 @@ CONTROL = "/run/inloop"
 STATE_MAX = 512 << 10
 TICK = 0.2
 """Seconds between looks at what no kernel limit enforces."""
-GRACE = 2.0
-"""Seconds for the shell to report a command that was killed, before the whole sandbox is restarted."""
+GRACE = 1.0
+"""Seconds for the shell to report a command that was killed, before it is replaced, then the whole sandbox."""
 
-SUPERVISOR = r"""
-set -m
-printf 'ready %s\n' $$ >&3
-while read -r -u 3 __n __k; do
-  ( trap '{ printf "cd -- %q\n" "$PWD"; declare -px; printf "#%s\n" "$__n"; } >/run/inloop/s$__k 2>/dev/null' EXIT
-    . /run/inloop/state 2>/dev/null
-    . /run/inloop/cmd
-  ) 3>&- </dev/null >/run/inloop/o$__k 2>/run/inloop/e$__k
-  printf '%s %s\n' "$__n" "$?" >&3
+GUARD = """
+while :; do /bin/bash --norc --noprofile /run/inloop/shell; printf 'x %s\n' $? >&3; done
+"""
+KEPT = r"""
+printf 'r %s\n' $$ >&3
+while read -r -u 3 __n __k __mode __load; do
+  [ $__load = 0 ] || . /run/inloop/state 2>/dev/null
+  if [ $__mode = d ]; then
+    { . /run/inloop/cmd; } 3>&- </dev/null >/run/inloop/o$__k 2>/run/inloop/e$__k
+    __c=$?
+    { printf 'cd -- %q\n' "$PWD"; declare -px; printf '#%s\n' $__n; } >/run/inloop/s$__k
+  else
+    set -m
+    ( trap '{ printf "cd -- %q\n" "$PWD"; declare -px; printf "#%s\n" "$__n"; } >/run/inloop/s$__k' EXIT
+      . /run/inloop/cmd
+    ) 3>&- </dev/null >/run/inloop/o$__k 2>/run/inloop/e$__k
+    __c=$?
+    set +m
+  fi
+  printf '%s %s\n' $__n $__c >&3
 done
 """
-"""The reader of descriptor 3. `set -m` gives each command a process group, so that its `kill 0` hits only itself."""
+"""Reads descriptor 3. `set -m` gives a fork its own process group, so that its `kill 0` hits only itself."""
+ARGV = ("/bin/sh", "-c", GUARD)
+
+PLAIN = re.compile(r"""[\w\s./,:@%+^'"|&;<>*?~$-]*\Z""")
+"""No brackets, assignments, escapes, comments or history."""
+CHANGES_SHELL = re.compile(
+    r"\b(alias|bg|bind|break|builtin|case|command|continue|coproc|declare|disown|enable|eval|exec|exit|fc|fg|for|function"
+    r"|getopts|hash|history|if|jobs|kill|let|local|logout|mapfile|popd|printf|pushd|dirs|read|readarray|readonly|return"
+    r"|select|set|shift|shopt|source|suspend|time|times|trap|typeset|ulimit|umask|unalias|unset|until|wait|while)\b"
+    r"|(^|[\s;&|])\.\s|<<"
+)
 
 
-ARGV = ("/bin/bash", "--norc", "--noprofile", f"{CONTROL}/shell")
+def is_plain(command: str) -> bool:
+    """Whether the kept shell itself can run it: nothing that could change it but `cd` and `export`."""
+    return bool(PLAIN.match(command)) and not CHANGES_SHELL.search(command)
 
 
-def prepare(control: int) -> None:
-    """An empty control folder, but for the script."""
-    for name in os.listdir(control):  # noqa: PTH208 (a descriptor)
+def prepare(control: int, *, processes: int | None = None) -> None:
+    """An empty control folder, but for the script. `processes`: a limit that has to be set inside."""
+    for name in os.listdir(control):
         os.unlink(name, dir_fd=control)
-    _write(control, "shell", SUPERVISOR.encode())
+    limit = "" if processes is None else f"ulimit -u {processes}\n"
+    _write(control, "shell", (limit + KEPT).encode())
 
 
 class Dead(Exception):
@@ -64,17 +92,16 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Running:
-    number: str
+    number: bytes
     pipe: int
     streams: dict[int, Clip]
     """Open read ends: stdout, stderr and the state, in this order when it began."""
     state: Clip
-    buffer: bytes = b""
     code: int | None = None
 
 
 Watch = Callable[[], LimitName]
-Stop = Callable[[], None]
+Stop = Callable[[bool], None]
 
 
 @dataclass(slots=True)
@@ -84,14 +111,20 @@ class Shell:
     control: int
     keep: int
     """Bytes kept of each output."""
-    prefix: bytes
-    """Shell text that runs before each command: a clean start."""
     state: bytes
-    """Shell text that follows it: the directory and the exported variables that the last command left."""
+    """Shell text: the directory and the exported variables that the last command left."""
+    home: bytes
+    """Shell text for a start in the first directory, when the last one is gone."""
     sock: socket.socket
     pidfd: int
     pid: int = 0
-    """The shell's process id inside, known after `wait_ready`."""
+    """The kept bash's process id inside; it changes when that is replaced."""
+    _names: set[bytes] = field(default_factory=set)
+    """All variables that were ever exported."""
+    _loaded: bool = False
+    """Whether the kept bash has `state`."""
+    _count: int = 0
+    _heard: bytes = b""
     _made: int = 0
     _free: list[int] = field(default_factory=list)
     _held: list[int] = field(default_factory=list)
@@ -102,46 +135,55 @@ class Shell:
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         poll.register(self.pidfd, select.POLLIN)
-        end, line = time.monotonic() + seconds, b""
-        while not line.endswith(b"\n"):
+        end = time.monotonic() + seconds
+        while not self.pid:
             ready = dict(poll.poll(max(0, int((end - time.monotonic()) * 1000))))
-            data = self.sock.recv(64) if self.sock.fileno() in ready else b""
-            if not data:
+            if self.sock.fileno() not in ready:
                 raise Dead
-            line += data
-        self.pid = int(line.split()[1])
+            self._hear(None)
 
     def run(self, command: str, deadline: float, watch: Watch, stop: Stop) -> Outcome:
-        """`deadline` on time.monotonic(). `watch` names a limit that was met; `stop` kills what the command started."""
+        """`deadline` on time.monotonic(). `watch` names a limit that was met; `stop` kills what the command started,
+        with True the kept bash too."""
         running = self._begin(command)
         stdout, stderr = list(running.streams.values())[:2]
         limit: LimitName = ""
         try:
             limit = self._follow(running, deadline, watch)
-            if limit:
-                stop()
-                self._follow(running, time.monotonic() + GRACE, lambda: "", stopping=True)
-            self._drain(running)
+            for shell_too in (False, True):
+                if limit and running.code is None:
+                    stop(shell_too)
+                    self._follow(running, time.monotonic() + GRACE, lambda: "", stopping=True)
         except Dead:
-            self._drain(running)
-            self._end(running)
-            return Outcome(137, stdout, stderr, limit, dead=True)
+            running.code = None
+        self._drain(running)
         self._end(running)
         if running.code is None:
             return Outcome(137, stdout, stderr, limit, dead=True)
         return Outcome(running.code, stdout, stderr, limit)
 
     def _begin(self, command: str) -> _Running:
-        number, pipe = secrets.token_hex(8), self._pipe()
-        _write(self.control, "state", self.prefix + self.state)
+        self._catch_up()
+        self._count += 1
+        pipe, load = self._pipe(), 0 if self._loaded else 1
+        if load:
+            unset = b"unset -v " + b" ".join(sorted(self._names)) + b"\n" if self._names else b""
+            _write(self.control, "state", unset + self.home + self.state)
         _write(self.control, "cmd", command.encode("utf-8", "replace"))
-        ends = [
-            os.open(f"{name}{pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.control) for name in "oes"
-        ]
+        plain = is_plain(command)
+        self._loaded = plain
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        ends = [os.open(f"{name}{pipe}", flags, dir_fd=self.control) for name in "oes"]
         clips = [Clip(self.keep), Clip(self.keep), Clip(2 * STATE_MAX)]
         with contextlib.suppress(OSError):  # the loop sees that it is gone
-            self.sock.sendall(f"{number} {pipe}\n".encode())
-        return _Running(number, pipe, dict(zip(ends, clips, strict=True)), clips[2])
+            self.sock.sendall(f"{self._count} {pipe} {'d' if plain else 'f'} {load}\n".encode())
+        return _Running(str(self._count).encode(), pipe, dict(zip(ends, clips, strict=True)), clips[2])
+
+    def _catch_up(self) -> None:
+        """Hear what happened between commands: a background process may have killed the kept bash."""
+        with contextlib.suppress(BlockingIOError, Dead):
+            while True:
+                self._hear(None, socket.MSG_DONTWAIT)
 
     def _pipe(self) -> int:
         """The number of a set of FIFOs that nobody holds."""
@@ -178,16 +220,21 @@ class Shell:
                 look = time.monotonic() + TICK
         return ""
 
-    def _hear(self, running: _Running) -> None:
-        data = self.sock.recv(4096)
+    def _hear(self, running: _Running | None, flags: int = 0) -> None:
+        data = self.sock.recv(4096, flags)
         if not data:
             raise Dead
-        running.buffer += data
-        for line in running.buffer.split(b"\n")[:-1]:
-            number, _, code = line.decode("ascii", "replace").partition(" ")
-            if number == running.number and code.isdigit():
-                running.code = int(code)
-        running.buffer = running.buffer.rpartition(b"\n")[2]
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            what, _, value = line.partition(b" ")
+            if not value.isdigit():
+                continue
+            if what == b"r":
+                self.pid = int(value)
+            elif what == b"x":
+                self._loaded = False
+            if running and what in (b"x", running.number):
+                running.code = int(value)
 
     def _read(self, fd: int, running: _Running) -> bool:
         """False at the end of the stream."""
@@ -206,7 +253,7 @@ class Shell:
         return any(c.total > max(STOP_FACTOR * self.keep, 1 << 20) for c in running.streams.values())
 
     def _drain(self, running: _Running) -> None:
-        """What was written before the end is in the FIFOs by now; background processes may write on, so not for ever."""
+        """What was written before the end is in the FIFOs by now; background processes may write on: not for ever."""
         for fd, clip in running.streams.items():
             for _ in range(64):
                 try:
@@ -227,10 +274,16 @@ class Shell:
                 os.close(fd)
         if not busy:
             self._free.append(running.pipe)
-        dump = bytes(running.state.head + running.state.tail)
+        self._adopt(bytes(running.state.head + running.state.tail), running.number)
+
+    def _adopt(self, dump: bytes, number: bytes) -> None:
+        """Keep the state that a command left, when it is whole. One that was killed leaves the state as it was."""
         text, _, last = dump.rpartition(b"#")
-        if last == running.number.encode() + b"\n" and len(text) < STATE_MAX:
+        if last != number + b"\n" or len(text) > STATE_MAX:
+            self._loaded = False
+        elif text != self.state:
             self.state = text
+            self._names.update(re.findall(rb"^declare -\w+ (\w+)", text, re.MULTILINE))
 
     def close(self) -> None:
         for fd in self._held:

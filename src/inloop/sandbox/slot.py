@@ -77,9 +77,7 @@ class Slot:
         self.complaints = -1
 
     def serve(self, sock: socket.socket, owner: int) -> None:
-        wire.send(
-            sock, {"uid": self.uid, "pid": os.getpid(), "groups": [str(p) for p in self.group.folders.values()]}
-        )
+        wire.send(sock, {"uid": self.uid, "pid": os.getpid(), "groups": [str(p) for p in self.group.folders.values()]})
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         poll.register(owner, select.POLLIN)
@@ -114,9 +112,7 @@ class Slot:
         self.lease, self.limits = request["lease"], request["limits"]
         self.group.limit(max(self.limits["memory_mb"], self.limits["disk_mb"] + 128), self._processes())
         self.group.forget_peak()
-        syscalls.mount(
-            "inloop", str(self.place), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m"
-        )
+        syscalls.mount("inloop", str(self.place), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m")
         self.mounted.append(str(self.place))
         contents = iter(fds)
         for number, item in enumerate(request["mounts"]):
@@ -273,7 +269,7 @@ class Slot:
             os.setresgid(self.uid, self.uid, self.uid)
             os.setresuid(self.uid, self.uid, self.uid)
         bwrap = self.hello["bwrap"]
-        os.execve(bwrap, [bwrap, "--args", str(SAFE_FD + 92), "--", *self._command(request["argv"])], {})
+        os.execve(bwrap, [bwrap, "--args", str(SAFE_FD + 92), "--", *self._command(request)], {})
 
     def _limit_resources(self) -> None:
         wanted = {
@@ -291,9 +287,10 @@ class Slot:
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(name, (value, value))
 
-    def _command(self, argv: list[str]) -> list[str]:
+    def _command(self, request: Request) -> list[str]:
         """An ordinary user's processes are counted in the sandbox's own user namespace: the limit is set inside."""
-        if self.as_root:
+        argv: list[str] = request["argv"]
+        if self.as_root or not request["limit_inside"]:
             return argv
         return ["/bin/bash", "-c", f'ulimit -u {self.limits["processes"]} && exec "$@"', "inloop", *argv]
 

@@ -38,9 +38,7 @@ def uid_range() -> tuple[int, int]:
     text = os.environ.get("INLOOP_UIDS", DEFAULT_UIDS)
     first, _, last = text.partition("-")
     if not (first.isdigit() and last.isdigit() and 1000 < int(first) <= int(last)):
-        raise SandboxFault(
-            f"INLOOP_UIDS={text!r} is no range of unprivileged uids", fix=f"write it as {DEFAULT_UIDS}"
-        )
+        raise SandboxFault(f"INLOOP_UIDS={text!r} is no range of unprivileged uids", fix=f"write it as {DEFAULT_UIDS}")
     return int(first), int(last)
 
 
