@@ -41,7 +41,9 @@ def day_of_year(month, day):
 def european_date(text):
     """Turn a date with the year first into one with the day first."""
     year, month, day = text.split("-")
-    return f"{int(day)}.{int(month)}.{year}"
+    day = day.lstrip("0")
+    month = month.lstrip("0")
+    return ".".join([day, month, year])
 
 
 @cases("09:30", "00:15", "12:00", "13:05", "23:59", "11:45", "12:30", "18:20", "01:01", "21:10")
