@@ -66,6 +66,10 @@ class WorkerSpec:
     settled: tuple[int, ...] = ()
     """Groups that were trained or dropped before the checkpoint that the run goes on from."""
 
+    def owner(self) -> str:
+        """Who holds the sandboxes."""
+        return f"grpo {self.folder}"
+
 
 @dataclass(slots=True)
 class Control:
@@ -138,7 +142,7 @@ class GroupWorker:
             config=spec.harness,
             backend=spec.backend,
             judge=Verifier(),
-            owner=f"grpo {spec.folder}",
+            owner=spec.owner(),
             meta={"run": str(spec.folder)},
         )
         self.stop_ids = dialect.stop_token_ids

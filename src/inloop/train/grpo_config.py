@@ -8,6 +8,7 @@ from typing import Literal
 
 from inloop.harness.config import HarnessConfig
 from inloop.train.groups import RewardConfig
+from inloop.train.lora import LoraSettings
 from inloop.train.receipt import Thresholds
 
 
@@ -22,15 +23,6 @@ class EngineConfig:
     max_model_len: int = 2048
     gpu_memory: float = 0.4
     """vllm launched here: its share of the GPU's memory; the rest is the trainer's."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoraSpec:
-    rank: int = 16
-    """0 trains all weights."""
-    alpha: int = 32
-    last_layers: int = 0
-    """Only the last n layers; 0 is all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +72,10 @@ class GrpoConfig:
     seed: int = 0
     wall_seconds: float = 0.0
     """Stop after the step that goes past this, with a checkpoint; 0 is no limit."""
-    lora: LoraSpec = field(default_factory=LoraSpec)
+    full: bool = False
+    """Train all weights. A checkpoint with an adapter goes on training that adapter."""
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    """Of a fresh adapter."""
     engine: EngineConfig = field(default_factory=EngineConfig)
     harness: HarnessConfig | None = None
     """None takes the one that the checkpoint carries."""

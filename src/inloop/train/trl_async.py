@@ -27,6 +27,8 @@ from inloop.data.sample import MASKED, Sample
 from inloop.engine.base import Engine
 from inloop.train.cpu import cuda_name_not_asked, score_labelled_positions_only
 
+__all__ = ["AsyncGRPOConfig", "RatioCheck", "RolloutSource", "Row", "Trainer", "build_trainer"]
+
 ATTENTION = "tree_torch"
 
 
@@ -198,9 +200,7 @@ class Trainer(AsyncGRPOTrainer):  # type: ignore[misc]
         self.accelerator.wait_for_everyone()
         version = self.model_version + 1
         folder = self.adapter_root / f"v{version}"
-        save_lora_adapter(
-            self.accelerator.unwrap_model(self.model), self.accelerator, self._adapter_name, str(folder)
-        )
+        save_lora_adapter(self.accelerator.unwrap_model(self.model), self.accelerator, self._adapter_name, str(folder))
         saved = time.time()
         if self.accelerator.is_main_process:
             self.weight_transfer.send_adapter(folder, version)
@@ -284,9 +284,7 @@ def tree_attention(
         k, v = key.index_select(2, path), value.index_select(2, path)
         grouped = query.shape[1] != key.shape[1]
         outs.append(
-            F.scaled_dot_product_attention(
-                query[:, :, q0:q1], k, v, attn_mask=mask, scale=scaling, enable_gqa=grouped
-            )
+            F.scaled_dot_product_attention(query[:, :, q0:q1], k, v, attn_mask=mask, scale=scaling, enable_gqa=grouped)
         )
     return torch.cat(outs, dim=2).transpose(1, 2).contiguous(), None
 

@@ -1,0 +1,207 @@
+"""What a GRPO run starts from: the checkpoint taken apart, the tasks, the engine, the trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from inloop.data.tokens import load_tokenizer
+from inloop.engine.base import Engine
+from inloop.engine.models import resolve_model
+from inloop.errors import DataError, TaskError
+from inloop.harness.config import HarnessConfig
+from inloop.tasks.cards import require_cards
+from inloop.tasks.taskset import Row, Taskset
+from inloop.train import checkpoint, trl_async
+from inloop.train.checkpoint import About
+from inloop.train.grpo_config import EngineConfig, GrpoConfig
+from inloop.train.lora import lora_config
+from inloop.train.run_folder import RunFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A checkpoint, taken apart."""
+
+    base: Path
+    """Folder of the weights that an adapter is put on."""
+    adapter: Path | None
+    """Trained on; None starts a fresh one."""
+    tokenizer: Path
+    harness: HarnessConfig
+    about: About
+
+
+def origin(config: GrpoConfig) -> Origin:
+    """Raises DataError when the checkpoint and the config can't go together."""
+    given = Path(config.model)
+    if given.is_dir() and checkpoint.is_checkpoint(given):
+        what = checkpoint.read_about(given)
+        adapter = given if what.kind == "adapter" else None
+        base = checkpoint.base_folder(given) if adapter else given
+        harness = config.harness or HarnessConfig.from_dict(what.harness)
+        _same_harness(harness, what, given)
+        return Origin(base=base, adapter=adapter, tokenizer=given, harness=harness, about=what)
+    base = resolve_model(config.model)
+    harness = config.harness or HarnessConfig()
+    what = checkpoint.about(config.model, load_tokenizer(base), full=config.full)
+    return Origin(base=base, adapter=None, tokenizer=base, harness=harness, about=what)
+
+
+def _same_harness(harness: HarnessConfig, what: About, given: Path) -> None:
+    before = what.harness.get("hash")
+    if before and before != harness.hash():
+        raise DataError(
+            f"{given} was trained under harness {before}, this run's harness is {harness.hash()}",
+            fix="leave [grpo.harness] out to use the checkpoint's, or do SFT under the new harness first",
+        )
+
+
+def chosen_tasks(config: GrpoConfig, *, allow_unaudited: bool) -> tuple[list[Row], list[Row]]:
+    """(training rows, held-out rows) of the index. Raises TaskError for unaudited, missing or shared tasks."""
+    taskset = Taskset.open(config.tasks)
+    train = [r for r in taskset.rows if r.split == config.split]
+    held_out = [r for r in taskset.rows if r.split == config.held_out.split] if config.held_out.every else []
+    if not train:
+        splits = sorted({r.split or "(none)" for r in taskset.rows})
+        raise TaskError(
+            f"{config.tasks}: no task of split {config.split!r}", fix=f"there are: {', '.join(splits)}; set grpo.split"
+        )
+    if shared := {r.unit for r in train} & {r.unit for r in held_out}:
+        raise TaskError(
+            f"{len(shared)} source units are in both {config.split!r} and {config.held_out.split!r}, such as "
+            f"{sorted(shared)[0]}",
+            fix="split by source unit: `inloop tasks split`",
+        )
+    require_cards(taskset.tasks(train), allow_unaudited=allow_unaudited)
+    return train, held_out[: config.held_out.tasks]
+
+
+def start_engine(config: EngineConfig, start: Origin) -> Engine:
+    """The embedded engine in its own process, or a vLLM server, with the origin's adapter not loaded yet."""
+    if config.kind == "vllm":
+        from inloop.engine import vllm
+
+        return vllm.connect(config.url, model=start.base, gpu_memory=config.gpu_memory, dtype=config.dtype)
+    from inloop.engine.embedded import EmbeddedEngine
+
+    return EmbeddedEngine.start(
+        start.base,
+        dtype=config.dtype,
+        threads=config.threads,
+        max_model_len=config.max_model_len,
+        slots=config.slots,
+    )
+
+
+def check_engine(engine: Engine, start: Origin, config: GrpoConfig) -> None:
+    """Raises DataError when the engine can't give what the trainer needs."""
+    info = engine.info()
+    if info.logprobs_mode != "processed_logprobs":
+        raise DataError(
+            f"the engine reports {info.logprobs_mode}: the trainer needs the distribution that was sampled from",
+            fix="start vLLM with --logprobs-mode processed_logprobs",
+        )
+    if not info.trainable:
+        raise DataError("this engine gives no token ids and log-probabilities", fix="use the embedded engine or vLLM")
+    served = info.meta.get("fingerprint")
+    if served and served != checkpoint.base_fingerprint(start.base):
+        raise DataError(f"the engine serves {info.model}, not {start.base}", fix="start it on the run's base model")
+    if start.harness.top_p != 1.0:
+        raise DataError("harness.top_p must be 1 for training: the trainer scores the whole distribution")
+
+
+def make_trainer(
+    config: GrpoConfig,
+    start: Origin,
+    folder: RunFolder,
+    engine: Engine,
+    source: trl_async.RolloutSource,
+    *,
+    groups: int,
+    callbacks: Sequence[TrainerCallback],
+    on_ratio: Callable[[trl_async.RatioCheck], None],
+    on_sync: Callable[[int], None],
+) -> trl_async.Trainer:
+    if config.threads and not torch.cuda.is_available():
+        torch.set_num_threads(config.threads)
+    tokenizer = load_tokenizer(start.tokenizer)
+    trainer = trl_async.build_trainer(
+        model=start.base,
+        tokenizer=tokenizer,
+        config=arguments(config, start, folder),
+        groups=groups,
+        source=source,
+        engine=engine,
+        peft_config=_peft_config(config, start),
+        callbacks=callbacks,
+        on_ratio=on_ratio,
+        on_sync=on_sync,
+        adapter_root=folder.root / "adapters",
+    )
+    if start.adapter:
+        _load_adapter(trainer.model, start.adapter)
+    return trainer
+
+
+def _peft_config(config: GrpoConfig, start: Origin) -> Any:
+    from peft import LoraConfig
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    if start.adapter:
+        return LoraConfig.from_pretrained(str(start.adapter))
+    if config.full:
+        return None
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(start.base))
+    return lora_config(model, config.lora)
+
+
+def _load_adapter(model: Any, adapter: Path) -> None:
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    outcome = set_peft_model_state_dict(model, load_file(adapter / "adapter_model.safetensors"))
+    if outcome.unexpected_keys:
+        raise DataError(
+            f"{adapter}: the adapter does not fit its base model", fix="give the checkpoint as it was saved"
+        )
+
+
+def arguments(config: GrpoConfig, start: Origin, folder: RunFolder) -> Any:
+    """TRL's own config; batching by a fixed count of samples."""
+    gpu = torch.cuda.is_available()
+    return trl_async.AsyncGRPOConfig(
+        output_dir=str(folder.state),
+        max_steps=config.steps,
+        per_device_train_batch_size=config.micro_batch,
+        gradient_accumulation_steps=config.samples_per_step // config.micro_batch,
+        num_generations=config.group_size,
+        token_budget=0,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type="constant_with_warmup" if config.warmup_steps else "constant",
+        warmup_steps=config.warmup_steps,
+        epsilon=config.clip_low,
+        epsilon_high=config.clip_high,
+        temperature=start.harness.temperature,
+        max_staleness=max(config.max_staleness, 0),
+        dtype=config.dtype,
+        bf16=config.dtype == "bfloat16",
+        use_cpu=not gpu,
+        gradient_checkpointing=gpu,
+        save_strategy="steps",
+        save_steps=config.save_every,
+        save_total_limit=2,
+        logging_steps=1,
+        report_to=list(config.report_to) or "none",
+        run_name=folder.root.name,
+        disable_tqdm=True,
+        seed=config.seed,
+        data_seed=config.seed,
+        heartbeat_stale_after_s=600.0,
+    )
