@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.tiny_task import write_task
+
+from inloop.sandbox.base import Sandbox, SandboxSpec
+from inloop.sandbox.bubblewrap import Bubblewrap
+from inloop.tasks.task import Task
 
 SPECIAL = [
     "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|begin_of_text|>", "<end_of_turn>", "<start_of_turn>",
@@ -36,3 +41,15 @@ def templated(tiny_model: Path) -> Callable[[str], Any]:
         return made
 
     return make
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    return write_task(tmp_path)
+
+
+@pytest.fixture
+def sandbox(task: Task) -> Iterator[Sandbox]:
+    opened = Bubblewrap().open(SandboxSpec(workspace=task.workspace, limits=task.limits, owner="test"))
+    yield opened
+    opened.close()

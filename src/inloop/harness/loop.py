@@ -194,19 +194,12 @@ class Episode:
         return self.nodes[-1]
 
     def _record(self, turn: Turn) -> Turn:
-        parts = tuple(self._named(p) if isinstance(p, Call) else p for p in turn.message.parts)
-        turn = replace(turn, message=replace(turn.message, parts=parts))
         node = self._add(turn.message)
         node.sampled = True
         node.token_ids, node.logprobs, node.weight_version = turn.token_ids, turn.logprobs, turn.weight_version
         node.seconds = round(turn.seconds, 4)
         self.counts.update(turns=1, sampled_tokens=turn.tokens, prompt_tokens_computed=turn.computed)
         return turn
-
-    def _named(self, call: Call) -> Call:
-        """Ids of our own begin with the tool's name: some templates need it beside a result."""
-        self.counts["calls"] += 1
-        return call if call.id else replace(call, id=f"{call.name or 'call'}-{self.counts['calls']}")
 
     def _sensed(self, observation: Observation) -> Observation:
         """The observation with what the sensors found in the edited file."""
@@ -228,6 +221,7 @@ class Episode:
             tool_errors=sum(o.is_error and o.valid and o.kind == "tools" for _, o in results),
             test_failures=sum(o.tests_failed for _, o in results),
             tests=sum(o.kind == "tests" for _, o in results),
+            calls=len(turn.message.all_calls),
             edits=sum(bool(o.edited) for _, o in results),
             cut_turns=turn.cut,
         )

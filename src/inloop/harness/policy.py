@@ -14,7 +14,7 @@ from inloop.harness.config import HarnessConfig
 from inloop.harness.dialect import Dialect, make_dialect
 from inloop.harness.text import system_text
 from inloop.harness.tools import schemas, usage
-from inloop.types import Message, Thinking
+from inloop.types import Call, Message, Thinking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +104,7 @@ class _TokenConversation:
         self._policy, self._key, self._limit = policy, key, limit
         self._ids: list[int] = []
         self._ended = True
+        self._calls = 0
 
     def open(self, messages: Sequence[Message]) -> list[list[int] | None]:
         parts = self._policy.dialect.split_open(messages)
@@ -131,8 +132,9 @@ class _TokenConversation:
             raise EngineFault("the engine gave a request up")
         self._ids += got.token_ids
         self._ended = bool(got.token_ids) and got.token_ids[-1] in policy.dialect.stop_token_ids
+        said, self._calls = named(policy.dialect.parse(got.token_ids), self._calls)
         return Turn(
-            message=policy.dialect.parse(got.token_ids),
+            message=said,
             token_ids=got.token_ids,
             logprobs=got.logprobs,
             weight_version=got.weight_version,
@@ -178,6 +180,7 @@ class _ChatConversation:
     def __init__(self, policy: ChatPolicy) -> None:
         self._policy = policy
         self._messages: list[Message] = []
+        self._calls = 0
 
     def open(self, messages: Sequence[Message]) -> list[list[int] | None]:
         self._messages = list(messages)
@@ -198,12 +201,24 @@ class _ChatConversation:
             thoughts = [p for p in said.parts if isinstance(p, Thinking)]
             read = blocks.read_turn(said.text, policy.config.tools, ended=reply.finish != "length")
             said = replace(said, parts=(*thoughts, *read.parts))
+        said, self._calls = named(said, self._calls)
         self._messages.append(said)
         tokens = reply.usage.get("completion_tokens", 0)
         return Turn(message=said, cut=reply.finish == "length", tokens=tokens, seconds=reply.seconds)
 
     def close(self) -> None:
         self._messages = []
+
+
+def named(said: Message, before: int) -> tuple[Message, int]:
+    """Calls without an id get one that begins with the tool's name: some templates need it beside a result."""
+    count, parts = before, []
+    for part in said.parts:
+        if isinstance(part, Call):
+            count += 1
+            part = part if part.id else replace(part, id=f"{part.name or 'call'}-{count}")
+        parts.append(part)
+    return replace(said, parts=tuple(parts)), count
 
 
 def make_policy(engine: Engine | ChatEngine, config: HarnessConfig, tokenizer: Any = None) -> Policy:
