@@ -55,9 +55,7 @@ class Engine(Protocol):
 
     def info(self) -> EngineInfo: ...
 
-    def generate(
-        self, prompt_ids: Sequence[int], sampling: Sampling, *, conversation: str | None = None
-    ) -> Completion:
+    def generate(self, prompt_ids: Sequence[int], sampling: Sampling, *, conversation: str | None = None) -> Completion:
         """Continue `prompt_ids`. Calls of one `conversation` reuse its cache as far as the prefix agrees.
 
         Raises ContextFull when the prompt leaves no room, EngineFault when the engine is gone."""

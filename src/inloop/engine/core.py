@@ -16,6 +16,7 @@ from inloop.engine.base import EngineInfo
 from inloop.engine.batch import Batch, Segment
 from inloop.engine.cache import KVCache
 from inloop.engine.forward import Forward, PackedForward, PlainForward
+from inloop.engine.lean import LeanForward
 from inloop.engine.scheduler import Request, Scheduler
 from inloop.engine.weights import Weights, settings
 from inloop.errors import EngineFault, InloopError
@@ -138,7 +139,7 @@ def choose_forward(model: Any, slots: int, length: int, dtype: torch.dtype) -> F
     with torch.inference_mode():
         wanted = model(input_ids=torch.tensor([PROBE]), use_cache=False).logits[0, -1].float()
         own = model.config._attn_implementation
-        for make in (PackedForward,):
+        for make in (LeanForward, PackedForward):
             try:
                 forward = make(model, KVCache(slots, length, dtype))
                 if _agrees(forward, wanted, dtype):

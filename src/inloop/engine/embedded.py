@@ -74,9 +74,7 @@ class EmbeddedEngine:
         value: dict[str, float] = self._call("meters")
         return value
 
-    def generate(
-        self, prompt_ids: Sequence[int], sampling: Sampling, *, conversation: str | None = None
-    ) -> Completion:
+    def generate(self, prompt_ids: Sequence[int], sampling: Sampling, *, conversation: str | None = None) -> Completion:
         return self.submit(prompt_ids, sampling, conversation=conversation)[1].result()
 
     def submit(

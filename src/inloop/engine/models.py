@@ -44,9 +44,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
 def checked_folder(path: Path) -> Path:
     """`path` when it holds a model that loads without running code or unpickling anything."""
     if not (path / "config.json").is_file():
-        raise InloopError(
-            f"{path} is not a model: it has no config.json", fix="give the folder that holds config.json"
-        )
+        raise InloopError(f"{path} is not a model: it has no config.json", fix="give the folder that holds config.json")
     if not any((path / f).is_file() for f in WEIGHT_FILES):
         raise InloopError(
             f"{path} has no safetensors weights; pickled weights are never loaded",
