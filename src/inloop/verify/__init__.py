@@ -1,1 +1,1 @@
-"""What done means: hidden tests in a clean sandbox, the reward with its parts, tamper evidence."""
+"""What done means: hidden tests, run where the agent never was, decide the reward."""
