@@ -11,14 +11,12 @@ import time
 from dataclasses import dataclass
 
 from inloop.errors import SandboxFault, TaskError
-from inloop.sandbox import cgroup, collect, launch, shell, slots
+from inloop.sandbox import cgroup, collect, installed, launch, shell, slots
 from inloop.sandbox.base import CommandResult, Diff, Isolation, LimitName, SandboxSpec
 from inloop.sandbox.output import Clip
 from inloop.sandbox.processes import Processes
 from inloop.sandbox.tree import Tree
 
-GUARD = 2
-"""The process id inside of the first program: bubblewrap itself is 1."""
 READY_SECONDS = 20.0
 GRACE = 0.5
 """Seconds for bubblewrap to report how the shell ended."""
@@ -92,7 +90,11 @@ class BubblewrapSandbox:
     # starting, restarting
 
     def _mounted(self) -> launch.Launched:
-        mounts = (launch.Overlay(self.spec.workspace, self.workdir), launch.Control(shell.CONTROL))
+        mounts: tuple[launch.Mount, ...] = (
+            launch.Overlay(self.spec.workspace, self.workdir),
+            launch.Control(shell.CONTROL),
+            *installed.hide(self.spec.workspace),
+        )
         return launch.launch(
             launch.Launch(
                 argv=(), mounts=mounts, env=self.spec.env, limits=self.limits, owner=self.spec.owner
@@ -130,7 +132,7 @@ class BubblewrapSandbox:
             kept.close()
             said = launched.complaints.strip() or "the shell inside did not start"
             raise SandboxFault(f"sandbox: {said}", fix="`inloop sandbox probe` says what this machine allows") from None
-        self._inside = _Inside(kept, Processes(proc, GUARD), Tree(workspace, launched.slot.uid, self.workdir))
+        self._inside = _Inside(kept, Processes(proc, kept.pid), Tree(workspace, launched.slot.uid, self.workdir))
 
     def _end(self) -> None:
         if self._inside:
@@ -160,7 +162,7 @@ class BubblewrapSandbox:
             before = inside.processes.pids()
             counted = self._events.read()
             outcome = inside.shell.run(
-                command, began + seconds, lambda: self._met(inside), lambda all_: self._stop(inside, before, all_)
+                command, began + seconds, lambda: self._met(inside), lambda: self._stop(inside, before)
             )
             limit = outcome.limit or self._reported(counted) or _guessed(outcome)
             if outcome.dead:
@@ -172,11 +174,9 @@ class BubblewrapSandbox:
             raise SandboxFault("the sandbox is closed")
         return self._inside
 
-    def _stop(self, inside: _Inside, before: set[int], shell_too: bool) -> None:
-        if not inside.processes.kill_new(before, inside.shell.pid):
+    def _stop(self, inside: _Inside, before: set[int]) -> None:
+        if not inside.processes.kill_new(before):
             self._launched.kill()
-        elif shell_too:
-            inside.processes.kill(inside.shell.pid)
 
     def _after_death(self, outcome: shell.Outcome, inside: _Inside) -> None:
         """The agent (or a limit) ended the shell: go on in new processes. Only a failed restart is a fault."""

@@ -176,8 +176,8 @@ class Launched:
         with self._lock:
             self._drop_pidfd()
             env = {**base_env(), **self.spec.env}
-            request = {"op": "start", "argv": list(argv), "env": env, "cwd": self.spec.cwd, "fds": list(fds)}
-            request["limit_inside"] = limit_inside
+            request: dict[str, Any] = {"op": "start", "argv": list(argv), "env": env, "cwd": self.spec.cwd}
+            request |= {"fds": list(fds), "limit_inside": limit_inside}
             answer, received = self.slot.ask(request, list(fds.values()))
             self.pid: int = answer["pid"]
             self.pidfd = received[0]

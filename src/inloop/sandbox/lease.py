@@ -1,4 +1,4 @@
-"""Leases: a folder per open sandbox that says who holds it, so that what a dead owner left can be found and removed."""
+"""Leases: a folder per open sandbox that says who holds it, so that what a dead owner left can be removed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shutil
 import signal
 import time
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 from inloop.errors import SandboxFault
@@ -26,9 +27,7 @@ def run_folder() -> Path:
         folder = Path("/run/inloop")
     else:
         session = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
-        folder = (
-            session / "inloop" if session.is_dir() and os.access(session, os.W_OK) else Path(f"/tmp/inloop-{uid}")
-        )
+        folder = session / "inloop" if session.is_dir() and os.access(session, os.W_OK) else Path(f"/tmp/inloop-{uid}")
     for path in (folder, folder / "leases", folder / "stage", folder / "uids"):
         path.mkdir(mode=0o711, parents=True, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != uid:
@@ -46,6 +45,11 @@ def process_key(pid: int) -> str:
         return ""
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] in "ZX" else f"{pid}-{fields[19]}"
+
+
+@cache
+def _own_key(pid: int) -> str:
+    return process_key(pid)
 
 
 def is_alive(key: str) -> bool:

@@ -27,8 +27,8 @@ class Process:
 class Processes:
     proc: int
     """A descriptor of the sandbox's /proc."""
-    guard: int
-    """The first process of ours: never a target."""
+    shell: int
+    """The kept bash: never a target, and what it started is not spared for its sake."""
 
     def pids(self) -> set[int]:
         return {int(name) for name in os.listdir(self.proc) if name.isdigit()}  # noqa: PTH208 (a descriptor)
@@ -61,21 +61,21 @@ class Processes:
                 pages += int(size) - int(shared)
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    def kill_new(self, before: set[int], shell: int) -> bool:
+    def kill_new(self, before: set[int]) -> bool:
         """Kill all that a command started: whatever was not there `before` it and descends from nothing that was.
-        `shell`, the kept bash, is spared, and what it started is not.
 
         False when new ones keep coming; then the whole sandbox has to end."""
         for _ in range(ROUNDS):
-            targets = self._new(before, {INIT, self.guard, shell})
+            targets = self._new(before)
             if not targets:
                 return True
             for pid in targets:
                 self.kill(pid)
             time.sleep(0.002)
-        return not self._new(before, {INIT, self.guard, shell})
+        return not self._new(before)
 
-    def _new(self, before: set[int], ours: set[int]) -> list[int]:
+    def _new(self, before: set[int]) -> list[int]:
+        ours = {INIT, self.shell}
         table, spared = self.table(), before - ours
         return [
             pid

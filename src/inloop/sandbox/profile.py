@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -87,7 +86,7 @@ def system_arguments() -> list[str]:
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         folder = Path("/", name)
         if folder.is_symlink():
-            out += ["--symlink", os.readlink(folder), str(folder)]
+            out += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.is_dir():
             out += ["--ro-bind", str(folder), str(folder)]
     return out

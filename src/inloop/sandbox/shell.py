@@ -1,8 +1,8 @@
 """A kept bash inside the sandbox: it costs no process to run a simple command in it, and it can be lost without harm.
 
-`/bin/sh` guards a bash that reads requests. Simple commands run in that bash; anything that could change or end it
-(`exit`, `set`, a loop, an assignment) runs in a fork of it. Either way only the directory and the exported variables
-live on: each command dumps them, the host keeps them, and a new bash gets them when the old one is gone.
+Simple commands run in the bash itself; anything that could change or end it (`exit`, `set`, a loop, an assignment)
+runs in a fork of it. Either way only the directory and the exported variables live on: each command dumps them, the
+host keeps them, and after a restart the new bash gets them.
 
 What the agent can reach decides nothing: deadlines, limits and output caps are enforced from outside. Measured against
 a bare kept shell in benchmarks/sandbox.py."""
@@ -26,13 +26,10 @@ STATE_MAX = 512 << 10
 TICK = 0.2
 """Seconds between looks at what no kernel limit enforces."""
 GRACE = 1.0
-"""Seconds for the shell to report a command that was killed, before it is replaced, then the whole sandbox."""
+"""Seconds for the shell to report a command that was killed, before the whole sandbox is restarted."""
 
-GUARD = """
-while :; do /bin/bash --norc --noprofile /run/inloop/shell; printf 'x %s\n' $? >&3; done
-"""
-KEPT = r"""
-printf 'r %s\n' $$ >&3
+SCRIPT = r"""
+printf 'ready %s\n' $$ >&3
 while read -r -u 3 __n __k __mode __load; do
   [ $__load = 0 ] || . /run/inloop/state 2>/dev/null
   if [ $__mode = d ]; then
@@ -51,7 +48,7 @@ while read -r -u 3 __n __k __mode __load; do
 done
 """
 """Reads descriptor 3. `set -m` gives a fork its own process group, so that its `kill 0` hits only itself."""
-ARGV = ("/bin/sh", "-c", GUARD)
+ARGV = ("/bin/bash", "--norc", "--noprofile", f"{CONTROL}/shell")
 
 PLAIN = re.compile(r"""[\w\s./,:@%+^'"|&;<>*?~$-]*\Z""")
 """No brackets, assignments, escapes, comments or history."""
@@ -73,7 +70,7 @@ def prepare(control: int, *, processes: int | None = None) -> None:
     for name in os.listdir(control):
         os.unlink(name, dir_fd=control)
     limit = "" if processes is None else f"ulimit -u {processes}\n"
-    _write(control, "shell", (limit + KEPT).encode())
+    _write(control, "shell", (limit + SCRIPT).encode())
 
 
 class Dead(Exception):
@@ -101,7 +98,7 @@ class _Running:
 
 
 Watch = Callable[[], LimitName]
-Stop = Callable[[bool], None]
+Stop = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -118,7 +115,7 @@ class Shell:
     sock: socket.socket
     pidfd: int
     pid: int = 0
-    """The kept bash's process id inside; it changes when that is replaced."""
+    """The bash's process id inside."""
     _names: set[bytes] = field(default_factory=set)
     """All variables that were ever exported."""
     _loaded: bool = False
@@ -143,17 +140,15 @@ class Shell:
             self._hear(None)
 
     def run(self, command: str, deadline: float, watch: Watch, stop: Stop) -> Outcome:
-        """`deadline` on time.monotonic(). `watch` names a limit that was met; `stop` kills what the command started,
-        with True the kept bash too."""
+        """`deadline` on time.monotonic(). `watch` names a limit that was met; `stop` kills what the command started."""
         running = self._begin(command)
         stdout, stderr = list(running.streams.values())[:2]
         limit: LimitName = ""
         try:
             limit = self._follow(running, deadline, watch)
-            for shell_too in (False, True):
-                if limit and running.code is None:
-                    stop(shell_too)
-                    self._follow(running, time.monotonic() + GRACE, lambda: "", stopping=True)
+            if limit:
+                stop()
+                self._follow(running, time.monotonic() + GRACE, lambda: "", stopping=True)
         except Dead:
             running.code = None
         self._drain(running)
@@ -163,7 +158,6 @@ class Shell:
         return Outcome(running.code, stdout, stderr, limit)
 
     def _begin(self, command: str) -> _Running:
-        self._catch_up()
         self._count += 1
         pipe, load = self._pipe(), 0 if self._loaded else 1
         if load:
@@ -178,12 +172,6 @@ class Shell:
         with contextlib.suppress(OSError):  # the loop sees that it is gone
             self.sock.sendall(f"{self._count} {pipe} {'d' if plain else 'f'} {load}\n".encode())
         return _Running(str(self._count).encode(), pipe, dict(zip(ends, clips, strict=True)), clips[2])
-
-    def _catch_up(self) -> None:
-        """Hear what happened between commands: a background process may have killed the kept bash."""
-        with contextlib.suppress(BlockingIOError, Dead):
-            while True:
-                self._hear(None, socket.MSG_DONTWAIT)
 
     def _pipe(self) -> int:
         """The number of a set of FIFOs that nobody holds."""
@@ -220,20 +208,16 @@ class Shell:
                 look = time.monotonic() + TICK
         return ""
 
-    def _hear(self, running: _Running | None, flags: int = 0) -> None:
-        data = self.sock.recv(4096, flags)
+    def _hear(self, running: _Running | None) -> None:
+        data = self.sock.recv(4096)
         if not data:
             raise Dead
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in lines:
             what, _, value = line.partition(b" ")
-            if not value.isdigit():
-                continue
-            if what == b"r":
+            if value.isdigit() and what == b"ready":
                 self.pid = int(value)
-            elif what == b"x":
-                self._loaded = False
-            if running and what in (b"x", running.number):
+            elif value.isdigit() and running and what == running.number:
                 running.code = int(value)
 
     def _read(self, fd: int, running: _Running) -> bool:

@@ -26,6 +26,9 @@ SPARE_PROCESSES = 4
 SAFE_FD = 400
 """Descriptors are moved up here before they are put in place, so that none is overwritten."""
 
+IDLE_MS = 2
+"""No request for so long: time to prepare the next start."""
+
 Request = dict[str, Any]
 
 
@@ -54,13 +57,22 @@ class Slot:
         self.lease = ""
         self.maps: dict[int, int] = {}
         self.complaints = -1
+        self.spare: Spare | None = None
         self._forget()
 
     def enter(self) -> None:
-        """Take what a slot keeps for its life: uid, mount namespace, control group."""
+        """Take what a slot keeps for its life: uid, mount and network namespaces, control group.
+
+        The network namespace is empty but for `lo`, the sandboxes have no power over it, and their sockets end with
+        them; making one for each sandbox would double the time of a start."""
         if self.as_root:
             self.uid, self.uid_lock = lock_uid(self.hello["uids"], *self.hello["uid_range"])
-        syscalls.unshare(syscalls.CLONE_NEWNS)
+        syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
+        syscalls.loopback_up()
+        with contextlib.suppress(OSError):
+            # connections of a sandbox that is gone must not keep its ports from the next one
+            syscalls.write_once("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0")
+        syscalls.mount("inloop", str(self.place), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m")
         self.group.create()
         self.group.enter(os.getpid())
 
@@ -82,7 +94,10 @@ class Slot:
         poll.register(sock, select.POLLIN)
         poll.register(owner, select.POLLIN)
         while True:
-            ready = dict(poll.poll())
+            ready = dict(poll.poll(IDLE_MS))
+            if not ready:
+                self.idle()
+                continue
             if owner in ready:
                 return
             request, fds = wire.receive(sock)
@@ -112,8 +127,6 @@ class Slot:
         self.lease, self.limits = request["lease"], request["limits"]
         self.group.limit(max(self.limits["memory_mb"], self.limits["disk_mb"] + 128), self._processes())
         self.group.forget_peak()
-        syscalls.mount("inloop", str(self.place), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m")
-        self.mounted.append(str(self.place))
         contents = iter(fds)
         for number, item in enumerate(request["mounts"]):
             kind, target = item["kind"], item["dst"]
@@ -207,7 +220,7 @@ class Slot:
     # processes
 
     def start(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
-        """Fork and exec bubblewrap; answer with its pid and a pidfd."""
+        """Have a waiting fork exec bubblewrap; answer with its pid and a pidfd."""
         self.status, self.init = {}, 0
         self._forget_complaints()
         self.complaints = os.memfd_create("complaints")
@@ -215,24 +228,29 @@ class Slot:
         os.write(settings, b"".join(os.fsencode(a) + b"\0" for a in self._bubblewrap(request)))
         os.lseek(settings, 0, os.SEEK_SET)
         info, told = os.pipe()
-        self.child = os.fork()
-        if self.child == 0:
-            try:
-                self._become(request, fds, settings, told)
-            except BaseException as error:
-                os.write(2, f"bwrap: {error}\n".encode())
-            finally:
-                os._exit(126)
+        limits = self._rlimits()
+        if self.spare and self.spare.limits != limits:
+            self.spare.dismiss()
+            self.spare = None
+        worker = self.spare or Spare(self.uid, self.as_root, limits)
+        self.spare, self.child = None, worker.pid
+        command = [self.hello["bwrap"], "--args", str(SAFE_FD + 92), "--", *self._command(request)]
+        worker.go(command, request["fds"], [settings, told, self.complaints, *fds], str(self.stage / "seccomp.bpf"))
         os.close(settings)
         os.close(told)
         self.info = self._read_info(info)
         self.init = int(self.info.get("child-pid", 0))
         return {"pid": self.child, "init": self.init}, [os.pidfd_open(self.child)]
 
+    def idle(self) -> None:
+        """Between requests: have the fork that the next start needs ready, with the limits of this one."""
+        if self.spare is None and self.limits:
+            self.spare = Spare(self.uid, self.as_root, self._rlimits())
+
     def _bubblewrap(self, request: Request) -> list[str]:
         size = str(self.limits["disk_mb"] << 20)
         out = [
-            "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
+            "--unshare-all", "--share-net", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
             "--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID), "--hostname", "sandbox", "--clearenv",
             *self.hello["base"], "--proc", "/proc", "--dev", "/dev",
             "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
@@ -245,33 +263,7 @@ class Slot:
             out += ["--setenv", name, value]
         return out
 
-    def _become(self, request: Request, fds: list[int], settings: int, told: int) -> None:
-        """In the fork: descriptors, limits, identity, exec."""
-        safe = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, SAFE_FD) for fd in fds]
-        null = os.open(os.devnull, os.O_RDWR)
-        for target, source in {
-            0: null,
-            1: null,
-            2: self.complaints,
-            **dict(zip(request["fds"], safe, strict=True)),
-        }.items():
-            os.dup2(source, target)
-        os.dup2(told, SAFE_FD + 90)
-        if (self.stage / "seccomp.bpf").exists():
-            # opened anew for each start: the offset of a shared descriptor would be shared too
-            os.dup2(os.open(self.stage / "seccomp.bpf", os.O_RDONLY), SAFE_FD + 91)
-        os.dup2(settings, SAFE_FD + 92)
-        self._limit_resources()
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        if self.as_root:
-            os.setgroups([])
-            os.setresgid(self.uid, self.uid, self.uid)
-            os.setresuid(self.uid, self.uid, self.uid)
-        bwrap = self.hello["bwrap"]
-        os.execve(bwrap, [bwrap, "--args", str(SAFE_FD + 92), "--", *self._command(request)], {})
-
-    def _limit_resources(self) -> None:
+    def _rlimits(self) -> dict[int, int]:
         wanted = {
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_FSIZE: self.limits["file_mb"] << 20,
@@ -282,10 +274,7 @@ class Slot:
             wanted[resource.RLIMIT_DATA] = self.limits["memory_mb"] << 20
         if self.as_root:
             wanted[resource.RLIMIT_NPROC] = self._processes() + 1
-        for name, value in wanted.items():
-            _, hard = resource.getrlimit(name)
-            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(name, (value, value))
+        return wanted
 
     def _command(self, request: Request) -> list[str]:
         """An ordinary user's processes are counted in the sandbox's own user namespace: the limit is set inside."""
@@ -356,6 +345,8 @@ class Slot:
             with contextlib.suppress(OSError):
                 syscalls.unmount(target)
         self._forget_complaints()
+        for path in self.place.iterdir() if self.mounted or self.controls or self.uppers else ():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         if self.lease:
             shutil.rmtree(self.lease, ignore_errors=True)
         self.lease = ""
@@ -368,11 +359,67 @@ class Slot:
             self.complaints = -1
 
     def clean_up(self) -> None:
+        if self.spare:
+            self.spare.dismiss()
         with contextlib.suppress(OSError):
             self.release({}, [])
         with contextlib.suppress(OSError):
             self.group.leave(os.getpid())
         self.group.remove()
+
+
+class Spare:
+    """A fork that waits to become bubblewrap: limits are set and root is dropped before there is anything to do."""
+
+    def __init__(self, uid: int, as_root: bool, limits: dict[int, int]) -> None:
+        self.limits = limits
+        theirs, self.sock = wire.pair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.sock.close()
+                _become(theirs, uid if as_root else -1, limits)
+            except BaseException as error:
+                os.write(2, f"bwrap: {error}\n".encode())
+            finally:
+                os._exit(126)
+        theirs.close()
+
+    def go(self, command: list[str], targets: list[int], fds: list[int], filter_path: str) -> None:
+        """`fds`: bubblewrap's arguments, its information pipe, the default stderr, then one for each target."""
+        wire.send(self.sock, {"command": command, "targets": targets, "filter": filter_path}, fds)
+        self.sock.close()
+
+    def dismiss(self) -> None:
+        self.sock.close()
+        os.waitpid(self.pid, 0)
+
+
+def _become(sock: socket.socket, uid: int, limits: dict[int, int]) -> None:
+    """In the fork: limits, identity, descriptors, exec."""
+    for name, value in limits.items():
+        _, hard = resource.getrlimit(name)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (value, value))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    if uid >= 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    order, fds = wire.receive(sock)
+    if order is None:
+        os._exit(0)
+    settings, told, complaints, *given = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, SAFE_FD) for fd in fds]
+    null = os.open(os.devnull, os.O_RDWR)
+    for target, source in {0: null, 1: null, 2: complaints, **dict(zip(order["targets"], given, strict=True))}.items():
+        os.dup2(source, target)
+    os.dup2(told, SAFE_FD + 90)
+    if Path(order["filter"]).exists():
+        # opened anew for each start: the offset of a shared descriptor would be shared too
+        os.dup2(os.open(order["filter"], os.O_RDONLY), SAFE_FD + 91)
+    os.dup2(settings, SAFE_FD + 92)
+    os.execve(order["command"][0], order["command"], {})
 
 
 def _copy_regular(source: str, target: str) -> None:

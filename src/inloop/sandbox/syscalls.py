@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
+import socket
 import struct
 from collections.abc import Iterator
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
 
 MS_RDONLY = 1
 MS_NOSUID = 2
@@ -112,6 +115,13 @@ def mapping_namespace(inside: int, outside: int) -> int:
         for fd in (ready, done, finish):
             os.close(fd)
         os.waitpid(child, 0)
+
+
+def loopback_up() -> None:
+    """Bring up `lo` of this network namespace (ioctl SIOCGIFFLAGS, SIOCSIFFLAGS)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+        name, flags = struct.unpack("16sh", fcntl.ioctl(sock, 0x8913, struct.pack("16sh14x", b"lo", 0))[:18])
+        fcntl.ioctl(sock, 0x8914, struct.pack("16sh14x", name, flags | 1))
 
 
 def write_once(path: str, text: str) -> None:
