@@ -4,49 +4,201 @@ from __future__ import annotations
 
 _FAMILIES = """
 text string source content phrase message raw
-word token term chunk
-words tokens terms chunks
+word token term
+words tokens terms
 letter char symbol mark
-letters chars symbols
-title heading label caption
-name label title
+letters chars symbols marks
+digits figures numerals
+digit figure numeral
+title heading label caption name
 names labels titles
 line row record
 lines rows records
 items values elements entries data things
+lists groups batches
 item value element entry thing
-numbers values amounts figures samples
-number value amount figure
-first left a one
-second right b other
-left start low lo
-right end high hi
+numbers values amounts samples
+number value amount
+first one left
+second other right
+start low begin
+end high finish
 out result found answer collected
 total result acc running
 count tally hits times
-index position place spot
+counts tallies totals
+index position spot
+i row_index a
+j column_index b
 limit maximum bound cap
 width size span
-shift offset step
+height depth tall
+shift offset move_by
+step stride pace
+steps moves turns
 prefix head lead
 shown visible kept
-kept rest remaining
+kept chosen selected
+rest others remaining
 hidden covered missing
 pieces parts segments
-piece part segment
+piece part segment bit
 current buffer pending
 distance gap difference
 base origin anchor
 wanted target sought
 marks separators delimiters
-rest others remaining
-part segment bit
+pairs couples links
+key field slot
+keys fields slots
+mapping table lookup_table
+ordered ranked in_order
+column col stripe
+path location route
+paths locations routes
+folder directory parent_folder
+folders directories
+ending suffix tail
+dot cut point_at
+year years_number full_year
+month month_number
+day day_number
+hour hours_number
+minute minutes_number
+seconds secs
+minutes mins
+hours hrs
+time moment when
+days day_count
+years year_count
+more extra added
+point spot place
+points spots places
+center middle average
+middle mid half_way
+node vertex place
+links edges arrows
+spans ranges intervals
+before previous earlier
+after following later
+best top_one leader
+groups buckets classes
+percent rate share
+merged united combined
+scores marks grades
+score grade result
+unit measure scale
+units measures scales
+cells fields boxes
+cell field box
+order purchase request
+at here cursor
+free open_spans empty
+most maximum highest
+sums totals results
+grid board field
+factor ratio multiplier
+divisor factor part
+stack pile heap
+seen known visited
+shorter common least
+even evens
+odd odds
+leap is_leap_year
+half period day_half
+red r_value
+green g_value
+blue b_value
+codes signs patterns
+byte octet code
+bits flags
+ones set_bits
+noun thing object_name
+done finished ready
+filled full used
+space room free
+small little low_words
+tens decades
+box frame rectangle
+top upper
+bottom lower_edge
+short smallest
+long longest
+xs across
+ys down
+degrees angle
+moves steps commands
+move step command
+turn angle swing
+radius reach
+dx across
+dy down
+goal target destination
+queue waiting line_up
+needs requires depends
+waiting pending todo
+ready possible able
+task job step
+need requirement
+parents owners uppers
+joined merged united
+apart separate others
+group cluster bunch
+way route trip
+costs prices weights
+deepest most lowest
+circle ring round_list
+prices costs rates
+orders purchases requests
+unknown missing unpriced
+changes events shifts
+change event shift_by
+busy active running
+levels tiers grades
+level tier rank
+stop finish until
+meeting appointment slot
+meetings appointments slots
+candidate attempt guess
+power exponent
+pages sheets
+price cost
+saved reduction off
+interest gain growth
+coins pieces notes
+paid given handed
+coin piece note
+primes found
+prime smaller
+quoted inside in_quotes
+sign operator_text mark
+closers pairs partners
+tags topics labels
+address mail contact
+host server domain
+taken used occupied
+shared common together
+window frame_part run
+present known existing
+zeros zero_count blanks
+squares powers
+weights factors
+weight factor
+bins buckets
+last final_day maximum
+form record answers
+required wanted needed
+field key column
+board cells squares
+pattern template shape
+tail ending
 """
 
 FAMILIES: dict[str, tuple[str, ...]] = {}
+"""Name -> the others of the first family that it stands in."""
 for _line in _FAMILIES.strip().splitlines():
     for _name in _line.split():
-        FAMILIES[_name] = tuple(dict.fromkeys([*FAMILIES.get(_name, ()), *(n for n in _line.split() if n != _name)]))
+        FAMILIES.setdefault(_name, tuple(n for n in _line.split() if n != _name))
 
 VERBS: dict[str, tuple[str, ...]] = {
     "count": ("get", "number_of", "tally"),
