@@ -63,17 +63,17 @@ class TrajectoryStore:
 
     def append(self, trajectory: Trajectory) -> bool:
         """Write it durably; False, and nothing is written, when its id is already there."""
-        return self.extend([trajectory]) == 1
+        return self.extend([trajectory])[0]
 
-    def extend(self, trajectories: Iterable[Trajectory]) -> int:
-        """Append a batch under one lock and one sync; returns how many were new."""
+    def extend(self, trajectories: Iterable[Trajectory]) -> list[bool]:
+        """Append a batch under one lock and one sync; says of each whether it was new."""
         batch = [(t.id, content_hash(t), dump(t.to_dict())) for t in trajectories]
         with self._locked() as index:
             self._catch_up(index)
-            new = [entry for entry in batch if self._admit(entry[0], entry[1])]
-            if new:
+            admitted = [self._admit(rollout_id, content) for rollout_id, content, _ in batch]
+            if new := [entry for entry, is_new in zip(batch, admitted, strict=True) if is_new]:
                 self._write(index, new)
-        return len(new)
+        return admitted
 
     def duplicate_of(self, trajectory: Trajectory) -> str | None:
         """The id under which the same content is already in the ledger."""

@@ -179,7 +179,8 @@ def read_database(path: Path, place: Place) -> Iterator[tuple[Trajectory | None,
                 1,
             ):
                 extra: dict[str, Any] = dict(zip(optional, row[2:], strict=True))
-                info: dict[str, Any] = {"id": row[0], "directory": row[1], "parentID": extra.get("parent_id"), **extra}
+                info: dict[str, Any] = {"id": row[0], "directory": row[1], "parentID": extra.get("parent_id")}
+                info.update(extra)
                 yield _session(database, info, place.at(number))
     except sqlite3.DatabaseError as error:
         place.skip(f"the database can't be read: {error}", kind="file")
@@ -187,7 +188,7 @@ def read_database(path: Path, place: Place) -> Iterator[tuple[Trajectory | None,
 
 def _session(database: sqlite3.Connection, info: dict[str, Any], place: Place) -> tuple[Trajectory | None, Place]:
     query = "select id, data, time_created from message where session_id = ? order by time_created, id"
-    messages = []
+    messages: list[dict[str, Any]] = []
     for message_id, data, created in database.execute(query, (info["id"],)):
         parts = []
         rows = database.execute("select id, data from part where message_id = ? order by id", (message_id,))

@@ -1,0 +1,56 @@
+"""What is looked for: our rules, then detect-secrets' patterns."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from typing import Any
+
+from inloop.errors import DataError
+from inloop.trace.redact.patterns import OURS, Rule
+
+_GROUPED = {"BasicAuthDetector", "IbmCloudIamDetector", "IbmCosHmacDetector", "SoftlayerDetector", "NpmDetector"}
+_COVERED = {"PrivateKeyDetector", "IPPublicDetector", "BasicAuthDetector"}
+"""detect-secrets finds the first line of a private key only; the others have rules with exceptions above."""
+_PLUGIN_HINTS = {
+    "ArtifactoryDetector": ("akc", "ap"), "AWSKeyDetector": ("aws", "akia", "asia", "a3t", "abia", "acca"),
+    "AzureStorageKeyDetector": ("accountkey",), "CloudantDetector": ("cloudant", "clou", "cl_", "cl-"),
+    "GitHubTokenDetector": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "GitLabTokenDetector": ("gl", "gr1348941"),
+    "JwtTokenDetector": ("eyj",), "MailchimpDetector": ("-us",),
+    "NpmDetector": ("_authtoken",), "OpenAIDetector": ("t3blbkfj",),
+    "PypiTokenDetector": ("pypi-",), "SendGridDetector": ("sg.",), "SlackDetector": ("xox", "hooks.slack"),
+    "SquareOAuthDetector": ("sq0csp",), "StripeDetector": ("k_live",), "IbmCloudIamDetector": ("ibm", "iam", "cloud"),
+    "IbmCosHmacDetector": ("cos", "hmac", "secret"), "SoftlayerDetector": ("softlayer", "sl"),
+}  # fmt: skip
+
+
+def rules() -> tuple[Rule, ...]:
+    """Ours, then each pattern of the installed detect-secrets. Raises DataError when it is missing."""
+    return OURS + _plugins()
+
+
+def _plugins() -> tuple[Rule, ...]:
+    try:
+        import detect_secrets.plugins as package
+        from detect_secrets.plugins.base import RegexBasedDetector
+    except ImportError:
+        raise DataError("redaction needs detect-secrets", fix="pip install 'inloop[data]'") from None
+    out = []
+    for module in pkgutil.iter_modules(package.__path__):
+        for value in vars(importlib.import_module(f"detect_secrets.plugins.{module.name}")).values():
+            if _is_plugin(value, RegexBasedDetector, module.name) and value.__name__ not in _COVERED:
+                out += [_rule(value, pattern) for pattern in value.denylist]
+    return tuple(out)
+
+
+def _is_plugin(value: Any, base: type, module: str) -> bool:
+    own = isinstance(value, type) and issubclass(value, base) and value.__module__.endswith(f".{module}")
+    return own and isinstance(getattr(value, "denylist", None), list | tuple)
+
+
+def _rule(plugin: Any, pattern: re.Pattern[str]) -> Rule:
+    kind = re.sub(r"[^a-z0-9]+", "_", plugin.__name__.removesuffix("Detector").lower()).strip("_")
+    grouped = plugin.__name__ in _GROUPED or (plugin.__name__ == "AWSKeyDetector" and pattern.groups == 1)
+    accept = (lambda t: bool(re.search(r"\d", t))) if plugin.__name__ == "ArtifactoryDetector" else None
+    return Rule(kind, pattern, _PLUGIN_HINTS.get(plugin.__name__, ()), 1 if grouped else 0, accept)

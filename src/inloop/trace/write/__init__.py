@@ -1,0 +1,1 @@
+"""Writers of foreign formats; each names what the format can't hold."""
