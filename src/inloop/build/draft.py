@@ -70,7 +70,7 @@ def divide(draft: Draft, rng: random.Random) -> Division:
     hidden: dict[str, set[str]] = {}
     for function in chosen:
         hidden.setdefault(file_of(function), set()).add(function.split("::", 1)[1])
-    names = set(chosen)
+    names = {h for function in chosen for h in (function, *_heirs(function, files))}
     expected = tuple(sorted(i for i in draft.all_ids if function_of(i) in names))
     shown = next(t for t in draft.failing if function_of(t.id) == first)
     return Division(hidden, expected, shown, files)
@@ -93,9 +93,15 @@ def _hideable(draft: Draft, runs: Iterable[TestRun], files: Mapping[str, TestFil
     for run in runs:
         function = function_of(run.id)
         path, _, name = function.partition("::")
-        if function not in bad and path in files and name in files[path].functions:
+        if path in files and name in files[path].functions and not bad & {function, *_heirs(function, files)}:
             out[function] = None
     return list(out)
+
+
+def _heirs(function: str, files: Mapping[str, TestFile]) -> list[str]:
+    """The same test as classes inherit it."""
+    path, _, name = function.partition("::")
+    return [f"{path}::{heir}" for heir in files[path].inherited(name)]
 
 
 def assemble(draft: Draft, root: Path, instruction: str, division: Division) -> Task:
@@ -104,7 +110,7 @@ def assemble(draft: Draft, root: Path, instruction: str, division: Division) -> 
     workspace = without_hidden(workspace, division.hidden)
     tests: dict[str, bytes | str] = dict(support(draft.tree, division.hidden))
     for path, names in division.hidden.items():
-        tests[path] = division.files[path].only(names)
+        tests[hidden_path(path)] = division.files[path].only(names)
     changed = {p: draft.tree.files[p] for p in (*draft.broken, *draft.gone) if p in draft.tree.files}
     removed = {p for p in draft.broken if p not in draft.tree.files}
     before = {p: d for p, d in draft.broken.items() if p in changed or p in removed}
@@ -115,8 +121,8 @@ def assemble(draft: Draft, root: Path, instruction: str, division: Division) -> 
         limits=TASK_LIMITS,
         verify=VerifySpec(
             mode="forked",
-            tests=tuple(sorted(division.hidden)),
-            expected=division.expected,
+            tests=tuple(sorted(map(hidden_path, division.hidden))),
+            expected=tuple(map(hidden_path, division.expected)),
             allow=("**/*.py",),
             python_path=draft.tree.python_path,
         ),
@@ -130,6 +136,11 @@ def assemble(draft: Draft, root: Path, instruction: str, division: Division) -> 
     return write_task(
         task, workspace=workspace, tests=tests, solution={"patch.diff": patch.encode("utf-8", "surrogateescape")}
     )
+
+
+def hidden_path(path: str) -> str:
+    """Where a test file goes below the task's `tests/`, which is laid over the workspace's own `tests/`."""
+    return path.removeprefix("tests/")
 
 
 def without_hidden(files: Mapping[str, bytes], hidden: Mapping[str, set[str]]) -> dict[str, bytes]:
@@ -151,23 +162,17 @@ def without_hidden(files: Mapping[str, bytes], hidden: Mapping[str, set[str]]) -
 
 
 def support(tree: Tree, hidden: Iterable[str]) -> dict[str, bytes]:
-    """What lies beside the hidden tests and is no test: helpers, conftest.py, data; bounded in size."""
-    folders = {PurePosixPath(p).parent for p in hidden}
+    """What lies beside hidden tests outside of `tests/`: helpers, conftest.py, data; bounded in size.
+
+    The workspace's own `tests/` needs no copy: it is there, pristine, when the hidden tests run."""
+    folders = {PurePosixPath(p).parent for p in hidden if not p.startswith("tests/") and "/" in p}
     found = {
-        path: data
-        for path, data in tree.files.items()
-        if any(f in (top := PurePosixPath(path)).parents for f in folders if f != PurePosixPath("."))
-        and path not in tree.test_files
-        and top.name != "test.sh"
+        p: d for p, d in tree.files.items() if folders & set(PurePosixPath(p).parents) and p not in tree.test_files
     }
-    conftests = {f"{p}/conftest.py" for f in folders for p in (f, *f.parents) if str(p) != "."} | {"conftest.py"}
-    found |= {p: tree.files[p] for p in conftests if p in tree.files}
     small = {p: d for p, d in found.items() if len(d) < SUPPORT_BYTES // 4}
-    return (
-        small
-        if sum(map(len, small.values())) < SUPPORT_BYTES
-        else {p: d for p, d in small.items() if p.endswith(".py")}
-    )
+    if sum(map(len, small.values())) < SUPPORT_BYTES:
+        return small
+    return {p: d for p, d in small.items() if p.endswith(".py")}
 
 
 def test_command(draft: Draft, workspace: Mapping[str, bytes]) -> str:

@@ -87,9 +87,10 @@ def _outcome(test: TestRun) -> str:
 
 
 def clip(message: str) -> str:
-    """Few lines, no paths, no suggestion of the right name."""
+    """Few lines; no paths, no suggestion of the right name, no addresses (they differ from run to run)."""
     message = re.sub(r"\s*\. Did you mean: .*?\?", "", message.replace("/workspace/", ""))
     message = re.sub(r"(File )?\"?[\w./-]*\.py\"?(:|, line )\d+", "...", message)
+    message = re.sub(r" at 0x[0-9a-fA-F]{6,}", "", message)
     lines = message.strip().replace("```", "'''").splitlines()
     cut = "\n".join(lines[:MESSAGE_LINES])[:MESSAGE_CHARACTERS]
     return cut + ("\n..." if len(lines) > MESSAGE_LINES or len(message) > len(cut) + 200 else "")

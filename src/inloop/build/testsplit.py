@@ -49,6 +49,16 @@ class TestFile:
         """The file with these test functions and no others; helpers and fixtures stay."""
         return self.without(set(self.functions) - set(names))
 
+    def inherited(self, name: str) -> list[str]:
+        """'Heir::test' for each class of the file that has this test from 'Class::test' and does not override it."""
+        owner, _, test = name.rpartition("::")
+        heirs, grown = {owner} if owner else set(), True
+        while grown:
+            more = {c for c, node in self.classes.items() if heirs & {getattr(b, "id", "") for b in node.bases}} - heirs
+            grown = bool(more)
+            heirs |= more
+        return sorted(f"{c}::{test}" for c in heirs - {owner} if f"{c}::{test}" not in self.functions)
+
     def source(self, name: str) -> str:
         return self.module.source(self.functions[name])
 

@@ -79,4 +79,4 @@ def _round(channel: Channel, job: dict[str, Any], told: Run, deadline: float) ->
 def _finish(ran: Ran, sandbox: Launched) -> None:
     sandbox.kill(deadline=ran.timed_out)
     usage = sandbox.usage()
-    ran.met, ran.cpu_seconds = usage.met, usage.cpu_seconds
+    ran.met, ran.cpu_seconds, ran.peak_memory_mb = usage.met, usage.cpu_seconds, usage.peak_memory_mb

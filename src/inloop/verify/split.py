@@ -35,6 +35,8 @@ class Ran:
     met: str = ""
     """A limit of the submission's sandbox that the kernel enforced."""
     cpu_seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+    """Of the submission's sandbox."""
 
 
 def run(task: Task, tree: TestTree, diff: Diff, halves: list[Half]) -> Ran:
@@ -124,6 +126,6 @@ def _listen(jobs: list[Channel], runs: list[Run], deadline: float) -> bool:
 def _finish(ran: Ran, worker: Launched, trusted: tester.Tester) -> None:
     worker.kill(deadline=ran.timed_out)
     usage = worker.usage()
-    ran.met, ran.cpu_seconds = usage.met, usage.cpu_seconds
+    ran.met, ran.cpu_seconds, ran.peak_memory_mb = usage.met, usage.cpu_seconds, usage.peak_memory_mb
     if not trusted.alive and not all(run.ended for run in ran.runs):
         raise VerifierFault("the test process was ended from outside")

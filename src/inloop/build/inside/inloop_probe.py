@@ -1,8 +1,8 @@
 """Runs pytest jobs inside the sandbox: which tests pass, what each reaches, and how one fails.
 
 `python inloop_probe.py JOBS FD`: JOBS is a JSON list of {key, files, tests, path, args, seconds, trace}; each job
-lays its files over the workspace, runs pytest in a fork of this process (pytest is imported once, the product never), and
-puts the files back. One JSON line a job is written to the descriptor FD, which the forks do not have."""
+lays its files over the workspace, runs pytest in a fork of this process (pytest is imported once, the product never),
+and puts the files back. One JSON line a job is written to the descriptor FD, which the forks do not have."""
 
 import contextlib
 import json
