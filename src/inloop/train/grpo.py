@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from inloop.engine.base import Engine
 from inloop.progress import bar
 from inloop.sandbox.base import Backend
 from inloop.sandbox.lease import clean, leases
-from inloop.tasks.taskset import Row
+from inloop.tasks.taskset import Row, Taskset
 from inloop.train.group_source import GroupSource
 from inloop.train.group_worker import WorkerSpec
 from inloop.train.grpo_config import GrpoConfig
+from inloop.train.pilot import pilot, require_signal
 from inloop.train.receipt import NAME as RECEIPT
 from inloop.train.receipt import Receipt
 from inloop.train.run_folder import RunFolder, open_run
@@ -49,6 +51,7 @@ def run_grpo(
     allow_unaudited: bool = False,
     engine: Engine | None = None,
     canaries: Path | None = None,
+    force: bool = False,
 ) -> GrpoResult:
     """Train in `out`; with `resume`, go on from its last state. `engine` is used instead of starting one.
 
@@ -62,12 +65,45 @@ def run_grpo(
         engine = engine or grpo_start.start_engine(config.engine, start)
         try:
             grpo_start.check_engine(engine, start, config)
+            if config.advise_tasks and last_state(folder) is None:
+                _advised(config, folder, start, engine, backend, train, force=force)
             spec = _worker_spec(config, folder, start, engine, backend, train, held_out, canaries)
             result = _train(config, folder, start, engine, spec)
         finally:
             if own:
                 engine.close()
     return result
+
+
+def _advised(
+    config: GrpoConfig,
+    folder: RunFolder,
+    start: Any,
+    engine: Engine,
+    backend: Backend,
+    train: Sequence[Row],
+    *,
+    force: bool,
+) -> None:
+    """The advisor's pilot goes before every run; its rollouts are kept in `advice/`."""
+    taskset = Taskset.open(config.tasks)
+    rows = random.Random(config.seed).sample(list(train), min(config.advise_tasks, len(train)))
+    if start.adapter:
+        engine.load_adapter(start.adapter, 0)
+    advice = pilot(
+        list(taskset.tasks(rows)),
+        engine,
+        start.tokenizer,
+        start.harness,
+        folder.root / "advice",
+        backend=backend,
+        rewards=config.rewards,
+        samples=config.advise_samples,
+        concurrency=config.concurrency,
+        seed=config.seed,
+    )
+    folder.event("advice", step=advice.step, sentence=advice.sentence)
+    require_signal(advice, force=force)
 
 
 def _worker_spec(

@@ -36,7 +36,7 @@ class CurriculumConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    split: str = "heldout"
+    split: str = "test"
     every: int = 0
     """Steps between evaluations; 0 is never."""
     tasks: int = 32
@@ -69,6 +69,9 @@ class GrpoConfig:
     threads: int = 1
     """Of the trainer; engine and trainer want a core each."""
     save_every: int = 5
+    advise_tasks: int = 16
+    """Tasks of the advisor's pilot before the first step; 0 leaves it out."""
+    advise_samples: int = 4
     seed: int = 0
     wall_seconds: float = 0.0
     """Stop after the step that goes past this, with a checkpoint; 0 is no limit."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from inloop.data.audit import audit
 from inloop.data.sample import Header, Sample, read_samples
-from inloop.data.tokens import fingerprint, load_tokenizer
+from inloop.data.tokens import context_of, fingerprint, load_tokenizer
 from inloop.engine.models import resolve_model
 from inloop.errors import ConfigError, DataError
 from inloop.files import write_json
@@ -51,6 +51,12 @@ def gate(rows: Sequence[Sample], header: Header, tokenizer: Any, settings: SFTSe
         raise DataError(
             f"the samples are made with the tokenizer of {header.model}, not with that of {settings.model}",
             fix=f"build them again with --set model={settings.model}",
+        )
+    limit, longest = context_of(resolve_model(settings.model)), max(len(row.input_ids) for row in rows)
+    if limit and longest > limit:
+        raise DataError(
+            f"a sample has {longest} tokens, the model takes {limit}",
+            fix="build again with --set max_tokens=" + str(limit),
         )
     if settings.packing and any(row.weights for row in rows):
         raise ConfigError("packing keeps no weights, and these samples have them", fix="train without packing")

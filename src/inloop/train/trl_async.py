@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 from transformers import AttentionInterface, PreTrainedTokenizerBase, TrainerCallback
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
+from transformers.trainer_callback import PrinterCallback
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
 from trl.experimental.async_grpo.async_grpo_trainer import save_lora_adapter
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
@@ -239,6 +240,7 @@ def build_trainer(
             rollout_worker=Worker(source),
             weight_transfer=EngineTransfer(engine),
         )
+    trainer.remove_callback(PrinterCallback)  # stdout belongs to `--json`
     trainer.on_ratio, trainer.on_sync, trainer.adapter_root = on_ratio, on_sync, adapter_root
     if not torch.cuda.is_available():
         use_torch_attention(trainer.model)
