@@ -24,8 +24,6 @@ from inloop.sandbox import cgroup, lease, seccomp, slots
 from inloop.sandbox.base import Isolation, LimitName
 from inloop.tasks.task import Limits
 
-OWN_RUN_DIR = "/run/inloop"
-
 
 @dataclass(frozen=True, slots=True)
 class Bind:
@@ -111,12 +109,18 @@ def isolation() -> Isolation:
     return Isolation(backend="bubblewrap", level=level, limits=hierarchy.kind, notes=tuple(notes))  # type: ignore[arg-type]
 
 
+CONSTANT_ENV = {
+    "HOME": "/tmp",
+    "LANG": "C.UTF-8",
+    "USER": "agent",
+    "TERM": "dumb",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
 def base_env() -> dict[str, str]:
     about, _ = slots.machine()
-    return {
-        "PATH": about.path, "HOME": "/tmp", "LANG": "C.UTF-8", "USER": "agent", "TERM": "dumb",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+    return {"PATH": about.path, **CONSTANT_ENV}
 
 
 def launch(spec: Launch) -> Launched:

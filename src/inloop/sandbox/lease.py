@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -69,6 +70,8 @@ class Lease:
     """`process_key` of the slot that serves it."""
     uid: int = -1
     groups: tuple[str, ...] = ()
+    container: str = ""
+    """A docker container's name."""
     opened: float = field(default_factory=time.time)
     """Unix time."""
 
@@ -91,12 +94,12 @@ class Lease:
         return asdict(self) | {"folder": str(self.folder), "heartbeat": self.heartbeat, "alive": self.alive}
 
 
-def take(owner: str, *, keeper: int = 0, uid: int = -1, groups: tuple[str, ...] = ()) -> Lease:
+def take(owner: str, *, keeper: int = 0, uid: int = -1, groups: tuple[str, ...] = (), container: str = "") -> Lease:
     folders = run_folder() / "leases"
     identity = secrets.token_hex(6)
     lease = Lease(
         id=identity, folder=folders / identity, owner=owner or f"pid {os.getpid()}", process=process_key(os.getpid()),
-        keeper=process_key(keeper) if keeper else "", uid=uid, groups=groups,
+        keeper=process_key(keeper) if keeper else "", uid=uid, groups=groups, container=container,
     )  # fmt: skip
     # written under a name that is no lease yet, so that nobody reads half of it
     building = folders / f".{identity}"
@@ -155,6 +158,10 @@ def clean() -> Cleaned:
 
 def _end_processes(lease: Lease, done: Cleaned) -> None:
     """The slot first: bubblewrap dies with it, and the kernel ends the rest of its pid namespace."""
+    if lease.container and shutil.which("docker"):
+        removed = subprocess.run(["docker", "rm", "--force", "--volumes", lease.container], capture_output=True)
+        if removed.returncode:
+            done.left.append(f"container {lease.container}")
     targets = [int(lease.keeper.partition("-")[0])] if is_alive(lease.keeper) else []
     for folder in lease.groups:
         with contextlib.suppress(OSError):

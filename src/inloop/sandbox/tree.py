@@ -20,15 +20,6 @@ class Tree:
     uid: int
     workdir: str
 
-    def relative(self, path: str) -> str:
-        """Raises ValueError for a path outside the workspace."""
-        if "\0" in path or not path:
-            raise ValueError(f"{path!r} is no path")
-        inside = posixpath.normpath(posixpath.join(self.workdir, path))
-        if inside != self.workdir and not inside.startswith(self.workdir + "/"):
-            raise ValueError(f"{path} is outside the workspace {self.workdir}")
-        return posixpath.relpath(inside, self.workdir)
-
     def read(self, path: str) -> bytes:
         """Raises FileNotFoundError, IsADirectoryError, ValueError (outside, no regular file, over 64 MiB), OSError."""
         with syscalls.file_identity(self.uid, self.uid):
@@ -42,7 +33,7 @@ class Tree:
 
     def write(self, path: str, data: bytes, *, file_mb: int) -> None:
         """The same errors; OSError where the sandbox's user could not write either (no room, no permission)."""
-        relative = self.relative(path)
+        relative = relative_path(self.workdir, path)
         if len(data) > file_mb << 20:
             raise OSError(errno.EFBIG, f"larger than the limit of {file_mb} MiB", path)
         with syscalls.file_identity(self.uid, self.uid):
@@ -55,7 +46,7 @@ class Tree:
 
     def _open(self, path: str, flags: int, mode: int = 0) -> int:
         try:
-            return syscalls.open_beneath(self.folder, self.relative(path), flags, mode)
+            return syscalls.open_beneath(self.folder, relative_path(self.workdir, path), flags, mode)
         except OSError as error:
             if error.errno in (errno.EXDEV, errno.ELOOP, errno.ENXIO):
                 why = "is a FIFO or socket" if error.errno == errno.ENXIO else "leads outside the workspace"
@@ -74,6 +65,16 @@ class Tree:
                     os.mkdir(name, 0o755, dir_fd=parent)
                 finally:
                     os.close(parent)
+
+
+def relative_path(workdir: str, path: str) -> str:
+    """Raises ValueError for a path outside the workspace."""
+    if "\0" in path or not path:
+        raise ValueError(f"{path!r} is no path")
+    inside = posixpath.normpath(posixpath.join(workdir, path))
+    if inside != workdir and not inside.startswith(workdir + "/"):
+        raise ValueError(f"{path} is outside the workspace {workdir}")
+    return posixpath.relpath(inside, workdir)
 
 
 def _regular(fd: int, path: str) -> None:
