@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import mmap
+
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
@@ -25,7 +28,10 @@ class KVCache:
         return self.layers[index]
 
     def _room(self, like: Tensor) -> Tensor:
-        return torch.empty(self.slots, like.shape[1], self.length, like.shape[2], dtype=self.dtype)
+        """Zeros, as what lies past a slot's end is multiplied by 0; fresh pages of the kernel are that for free."""
+        shape = (self.slots, like.shape[1], self.length, like.shape[2])
+        pages = mmap.mmap(-1, math.prod(shape) * self.dtype.itemsize)
+        return torch.frombuffer(pages, dtype=self.dtype).view(shape)
 
     def write(self, index: int, batch: Batch, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         keys, values = self.layer(index, key, value)

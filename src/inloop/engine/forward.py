@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
+from transformers.cache_utils import CacheLayerMixin
 
 from inloop.engine.batch import Batch, Segment
 from inloop.engine.cache import Attention, KVCache
@@ -101,6 +103,10 @@ class PlainForward:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.caches: dict[int, DynamicCache] = {}
+        self.lengths: dict[int, int] = {}
+        named = inspect.signature(model.forward).parameters
+        self.argument = "cache" if "cache" in named else "past_key_values"
+        self.positions = "position_ids" in named
 
     def logits(self, batch: Batch) -> Tensor:
         rows = [self._segment(s) for s in batch.segments]
@@ -108,15 +114,20 @@ class PlainForward:
         return torch.stack(kept) if kept else torch.empty(0, 0)
 
     def _segment(self, segment: Segment) -> Tensor:
+        """A recurrent state takes one token at a time once it has begun."""
         cache = self.caches.setdefault(segment.slot, DynamicCache(config=self.model.config))
-        out = self.model(
-            input_ids=torch.tensor([segment.tokens]),
-            position_ids=torch.arange(segment.start, segment.end)[None],
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        logits: Tensor = out.logits[0, -1].float()
+        recurrent = any(not isinstance(layer, CacheLayerMixin) for layer in cache.layers)
+        size = 1 if recurrent and segment.start else len(segment.tokens)
+        for at in range(0, len(segment.tokens), size):
+            logits = self._forward(segment.tokens[at : at + size], segment.start + at, cache)
+        self.lengths[segment.slot] = segment.end
+        return logits
+
+    def _forward(self, tokens: list[int], start: int, cache: DynamicCache) -> Tensor:
+        kw: dict[str, Any] = {self.argument: cache, "use_cache": True, "logits_to_keep": 1}
+        if self.positions:
+            kw["position_ids"] = torch.arange(start, start + len(tokens))[None]
+        logits: Tensor = self.model(input_ids=torch.tensor([tokens]), **kw).logits[0, -1].float()
         return logits
 
     def copy_prefix(self, source: int, target: int, tokens: int) -> None:
@@ -124,10 +135,10 @@ class PlainForward:
 
     def truncate(self, slot: int, tokens: int) -> int:
         """A cache of another length is dropped: not every model's state can be cut back."""
-        cache = self.caches.get(slot)
-        if cache is not None and cache.get_seq_length() == tokens:
+        if self.lengths.get(slot) == tokens:
             return tokens
         self.caches.pop(slot, None)
+        self.lengths.pop(slot, None)
         return 0
 
     def weights_changed(self) -> None:

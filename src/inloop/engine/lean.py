@@ -73,7 +73,8 @@ class Layer:
         self.q_norm = Norm(attention.q_norm) if hasattr(attention, "q_norm") else None
         self.k_norm = Norm(attention.k_norm) if hasattr(attention, "k_norm") else None
         self.scale: float = attention.scaling
-        self.window: int | None = getattr(attention, "sliding_window", None)
+        everywhere = getattr(attention.config, "sliding_window", None)
+        self.window: int | None = getattr(attention, "sliding_window", everywhere)
 
     @property
     def projections(self) -> list[Projection]:
