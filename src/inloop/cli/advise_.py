@@ -32,7 +32,8 @@ def advise(
     """Sample k rollouts a task; exit 1 when there is no signal."""
     console.quieten(json)
     from inloop.train.grpo import quiet_libraries
-    from inloop.train.grpo_start import origin, start_engine
+    from inloop.train.grpo_start import start_engine
+    from inloop.train.origin import origin
     from inloop.train.pilot import NAME, pilot
 
     quiet_libraries()
@@ -40,7 +41,7 @@ def advise(
     taskset = Taskset.open(tasks)
     rows = [r for r in taskset.rows if r.split == split]
     rows = random.Random(seed).sample(rows, min(limit, len(rows)))
-    start = origin(config)
+    start = origin(model)
     engine = start_engine(config.engine, start)
     try:
         if start.adapter:

@@ -48,9 +48,7 @@ def to_csv(results: Results, trajectories: Sequence[Trajectory]) -> str:
 
 
 def _csv_outcome(t: Trajectory) -> list[Any]:
-    value, fraction, verdict = (
-        (t.reward.value, t.reward.fraction, t.reward.verdict.value) if t.reward else (None,) * 3
-    )
+    value, fraction, verdict = (t.reward.value, t.reward.fraction, t.reward.verdict.value) if t.reward else (None,) * 3
     counts = [t.counts.get("turns"), t.counts.get("sampled_tokens"), t.timings.get("total")]
     return [_blank(v) for v in (value, fraction, verdict, t.stop.value if t.stop else None, *counts)]
 

@@ -112,9 +112,7 @@ def interval(values: Sequence[float]) -> dict[str, float | int | None]:
 
 def recovery(trajectories: Sequence[Trajectory]) -> dict[str, float | int | None]:
     """Of the episodes in which a test run failed, the share that passed in the end."""
-    met = [
-        t for t in trajectories if t.counts.get("test_failures", 0) > 0 and t.reward and t.reward.value is not None
-    ]
+    met = [t for t in trajectories if t.counts.get("test_failures", 0) > 0 and t.reward and t.reward.value is not None]
     passed = sum(t.reward.value >= 1.0 for t in met if t.reward and t.reward.value is not None)
     return {"episodes": len(met), "passed": passed, "rate": passed / len(met) if met else None}
 
@@ -129,9 +127,7 @@ def _means(trajectories: Sequence[Trajectory]) -> dict[str, float | None]:
 
     return {
         "turns_mean": mean([t.counts["turns"] for t in trajectories if "turns" in t.counts]),
-        "sampled_tokens_mean": mean(
-            [t.counts["sampled_tokens"] for t in trajectories if "sampled_tokens" in t.counts]
-        ),
+        "sampled_tokens_mean": mean([t.counts["sampled_tokens"] for t in trajectories if "sampled_tokens" in t.counts]),
         "seconds_mean": mean([t.timings["total"] for t in trajectories if "total" in t.timings]),
     }
 

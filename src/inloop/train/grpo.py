@@ -57,9 +57,10 @@ def run_grpo(
 
     Raises DataError when the receipt does not hold; what was trained is kept in any case."""
     from inloop.train import grpo_start
+    from inloop.train.origin import origin
 
     train, held_out = grpo_start.chosen_tasks(config, allow_unaudited=allow_unaudited)
-    start = grpo_start.origin(config)
+    start = origin(config.model, config.harness)
     with open_run(out, config, what="inloop grpo", resume=resume) as folder:
         own = engine is None
         engine = engine or grpo_start.start_engine(config.engine, start)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,54 +11,14 @@ from transformers import TrainerCallback
 
 from inloop.data.tokens import load_tokenizer
 from inloop.engine.base import Engine
-from inloop.engine.models import resolve_model
 from inloop.errors import DataError, TaskError
-from inloop.harness.config import HarnessConfig
 from inloop.tasks.cards import require_cards
 from inloop.tasks.taskset import Row, Taskset
 from inloop.train import checkpoint, trl_async
-from inloop.train.checkpoint import About
 from inloop.train.grpo_config import EngineConfig, GrpoConfig
 from inloop.train.lora import lora_config
+from inloop.train.origin import Origin
 from inloop.train.run_folder import RunFolder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """A checkpoint, taken apart."""
-
-    base: Path
-    """Folder of the weights that an adapter is put on."""
-    adapter: Path | None
-    """Trained on; None starts a fresh one."""
-    tokenizer: Path
-    harness: HarnessConfig
-    about: About
-
-
-def origin(config: GrpoConfig) -> Origin:
-    """Raises DataError when the checkpoint and the config can't go together."""
-    given = Path(config.model)
-    if given.is_dir() and checkpoint.is_checkpoint(given):
-        what = checkpoint.read_about(given)
-        adapter = given if what.kind == "adapter" else None
-        base = checkpoint.base_folder(given) if adapter else given
-        harness = config.harness or HarnessConfig.from_dict(what.harness)
-        _same_harness(harness, what, given)
-        return Origin(base=base, adapter=adapter, tokenizer=given, harness=harness, about=what)
-    base = resolve_model(config.model)
-    harness = config.harness or HarnessConfig()
-    what = checkpoint.about(config.model, load_tokenizer(base), full=config.full)
-    return Origin(base=base, adapter=None, tokenizer=base, harness=harness, about=what)
-
-
-def _same_harness(harness: HarnessConfig, what: About, given: Path) -> None:
-    before = what.harness.get("hash")
-    if before and before != harness.hash():
-        raise DataError(
-            f"{given} was trained under harness {before}, this run's harness is {harness.hash()}",
-            fix="leave [grpo.harness] out to use the checkpoint's, or do SFT under the new harness first",
-        )
 
 
 def chosen_tasks(config: GrpoConfig, *, allow_unaudited: bool) -> tuple[list[Row], list[Row]]:
