@@ -151,7 +151,7 @@ class Toolbox:
     def test(self) -> Observation:
         """The visible tests, whether or not the agent has the tool."""
         result = self.run(self.task.test_command)
-        text = _shown(result)
+        text = _shown(result, code=result.exit_code != 1)  # 1 is what failing tests end with: their words say more
         if self.config.test_output == "summary":
             text = summarize_tests(text, result.ok)
         return Observation(text=self._clip(text), is_error=not result.ok, kind="tests", tests_failed=not result.ok)
@@ -195,13 +195,13 @@ def _nearest(text: str, old: str) -> str:
     return f"; nearest line:\n{printable(near[0][:200])}" if near and near[0] != wanted else ""
 
 
-def _shown(result: CommandResult) -> str:
+def _shown(result: CommandResult, *, code: bool = True) -> str:
     """Both streams as the agent reads them, with what went wrong in front."""
     streams = [printable(s.rstrip("\n")) for s in (result.stdout, result.stderr) if s.strip()]
     head = []
     if result.limit and not result.ok:
         head = [f"stopped: over the {result.limit} limit"]
-    elif not result.ok:
+    elif not result.ok and (code or not streams):
         head = [f"exit {result.exit_code}"]
     return "\n".join(head + streams) or "(no output)"
 

@@ -164,7 +164,7 @@ class _Collection:
 
     def _close(self) -> None:
         self.summary.seconds = round(time.monotonic() - self.started, 3)
-        self.summary.leaked_sandboxes = sum(lease.owner == str(self.out) for lease in leases())
+        self.summary.leaked_sandboxes = sum(str(self.out) in lease.owner for lease in leases())
         if self.summary.ended == "complete" and self.cancel.is_set():
             self.summary.ended = "interrupted"
         files.write_json(self.out / SUMMARY, self.summary.to_dict())

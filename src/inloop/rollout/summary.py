@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from inloop.trace.trajectory import Trajectory
@@ -82,7 +82,8 @@ class Summary:
         return rate + faults
 
     def to_dict(self) -> dict[str, Any]:
-        out = {k: dict(v) if isinstance(v, Counter) else v for k, v in asdict(self).items()}
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        out = {k: dict(v) if isinstance(v, Counter) else v for k, v in own.items()}
         rounded = {"rate": self.rate, "per_minute": self.per_minute, "outside_model": self.outside_model}
         out["timings"] = {k: round(v, 3) for k, v in self.timings.items()}
         return out | {k: None if v is None else round(v, 4) for k, v in rounded.items()}

@@ -1,0 +1,99 @@
+"""`inloop collect` as a function: from a folder of tasks and the settings to a ledger."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from inloop import files
+from inloop.config import load, save
+from inloop.errors import ConfigError, TaskError
+from inloop.harness.config import HarnessConfig
+from inloop.rollout.collect import Plan, Run, collect
+from inloop.rollout.engines import EngineConfig, open_engine
+from inloop.rollout.run import Rollouts
+from inloop.rollout.summary import Summary
+from inloop.rollout.workers import Recipe, processes, ray_cluster
+from inloop.tasks.task import Task
+from inloop.tasks.taskset import Filter, Taskset
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectSettings:
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    harness: HarnessConfig = field(default_factory=HarnessConfig)
+    plan: Plan = field(default_factory=Plan)
+    filter: Filter = field(default_factory=Filter)
+    """Which tasks of the set: split, kind, id, ... as globs."""
+    limit: int = 0
+    """At most so many tasks, the first ones; 0 takes all."""
+    retries: int = 3
+    """Of an infrastructure fault."""
+    processes: int = 0
+    """Spread the rollouts over so many processes; 0 uses threads of this one."""
+    ray: str = ""
+    """Address of a Ray cluster to spread them over; 'local' starts one here."""
+
+
+def settings_from(config: Path | None, harness: Path | None, overrides: Sequence[str]) -> CollectSettings:
+    """The settings of a file, with the harness of another one where it is given, and `a.b=value` overrides on top."""
+    if harness is None:
+        return load(CollectSettings, config, overrides)
+    own = [o.removeprefix("harness.") for o in overrides if o.startswith("harness.")]
+    rest = [o for o in overrides if not o.startswith("harness.")]
+    return replace(load(CollectSettings, config, rest), harness=load(HarnessConfig, harness, own))
+
+
+def run_collect(tasks: Path, out: Path, settings: CollectSettings) -> Summary:
+    """Collect into `out`, or go on with what is there. Raises InloopError with the fix."""
+    if settings.processes and settings.ray:
+        raise ConfigError("both --processes and --ray are given", fix="choose one of them")
+    chosen = choose(tasks, settings.filter, settings.limit)
+    with files.locked(out, "inloop collect"):  # told before the engine has loaded anything
+        pass
+    opened = open_engine(settings.engine, chosen)
+    try:
+        recipe = Recipe(
+            engine=opened.engine,
+            config=settings.harness,
+            tokenizer=opened.tokenizer,
+            retries=settings.retries,
+            owner=str(out),
+            meta={"run": str(out)},
+        )
+        here = recipe.build()
+        with _runner(settings, recipe, here) as run:
+            save(settings, out / "config.toml")
+            return collect(chosen, run, settings.plan, out, scope=here.scope(), identity=_identity(settings))
+    finally:
+        opened.close()
+
+
+def choose(root: Path, narrow: Filter, limit: int = 0) -> list[Task]:
+    """The tasks of a set that pass a filter. Raises TaskError when none does."""
+    taskset = Taskset.open(root)
+    rows = [row for row in taskset.rows if narrow(row)]
+    if not rows:
+        splits = sorted({row.split or "(none)" for row in taskset.rows})
+        raise TaskError(f"{root}: no task passes the filter", fix=f"its splits: {', '.join(splits)}")
+    return list(taskset.tasks(rows[: limit or None]))
+
+
+@contextlib.contextmanager
+def _runner(settings: CollectSettings, recipe: Recipe, here: Rollouts) -> Iterator[Run]:
+    if settings.processes:
+        with processes(recipe, settings.processes) as run:
+            yield run
+    elif settings.ray:
+        with ray_cluster(recipe, settings.ray, settings.plan.width()) as run:
+            yield run
+    else:
+        yield here.run
+
+
+def _identity(settings: CollectSettings) -> dict[str, Any]:
+    """What a resumed run must have in common with the one before."""
+    return {"engine": settings.engine.kind, "model": settings.engine.model, "harness": settings.harness.record()}
