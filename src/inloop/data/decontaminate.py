@@ -22,9 +22,7 @@ class Decontaminate:
     least `share` of the 13-word runs of a task's solution, hidden tests and instruction. Runs that several evaluation
     tasks have in common are boilerplate and count for none of them."""
 
-    def __init__(
-        self, tasks: Iterable[Task], units: Mapping[str, str] | None = None, *, share: float = SHARE
-    ) -> None:
+    def __init__(self, tasks: Iterable[Task], units: Mapping[str, str] | None = None, *, share: float = SHARE) -> None:
         """`units`: task id -> source unit of the tasks that are trained on, where that is known."""
         self.units, self.share = units or {}, share
         self.ids: set[str] = set()

@@ -18,7 +18,7 @@ from inloop.data.mask import MaskConfig
 from inloop.data.sample import NAME as SAMPLES
 from inloop.data.sample import Header, Sample, read_samples, write_samples
 from inloop.data.selection import SelectConfig
-from inloop.data.tokens import fingerprint, load_tokenizer, opening_ids, template_hash
+from inloop.data.tokens import context_of, fingerprint, load_tokenizer, opening_ids, template_hash
 from inloop.engine.models import resolve_model
 from inloop.errors import DataError, InloopError
 from inloop.harness.config import HarnessConfig
@@ -27,6 +27,7 @@ from inloop.harness.native import NativeDialect
 from inloop.progress import Bar, bar
 from inloop.trace.store import ledger, read_trajectories
 from inloop.trace.trajectory import Trajectory
+from inloop.types import Thinking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,15 +121,17 @@ def _build(kept: list[Trajectory], builder: Builder, progress: Bar) -> list[Samp
 
 
 def encoders(dialect: Dialect, tokenizer: Any, harness: HarnessConfig) -> Callable[[Trajectory], Dialect]:
-    """The dialect that renders a text-only trace; a native one shows the trace's own tools."""
-    made: dict[str, Dialect] = {}
+    """The dialect that renders a text-only trace; a native one shows the trace's own tools, and lets it think."""
+    made: dict[tuple[str, bool], Dialect] = {}
 
     def encoder(trajectory: Trajectory) -> Dialect:
-        if not isinstance(dialect, NativeDialect) or trajectory.tools == dialect.schemas():
+        if not isinstance(dialect, NativeDialect):
             return dialect
-        key = json.dumps(trajectory.tools, sort_keys=True)
+        thinks = harness.thinking or any(isinstance(p, Thinking) for n in trajectory.nodes for p in n.message.parts)
+        key = json.dumps(trajectory.tools, sort_keys=True), thinks
         if key not in made:
-            made[key] = NativeDialect(tokenizer, dialect.tools, thinking=harness.thinking, shown=trajectory.tools)
+            source, tools = dialect.template.source, trajectory.tools
+            made[key] = NativeDialect(tokenizer, dialect.tools, source=source, thinking=thinks, shown=tools)
         return made[key]
 
     return encoder
@@ -148,13 +151,6 @@ def _harness(kept: list[Trajectory], config: BuildConfig, drops: Drops) -> Harne
         except InloopError as error:  # an external agent's, or one of another version
             drops.notes[f"harness config that can't be read: {error.message}"] += max(counts.values())
     return harness if config.dialect == "recorded" else replace(harness, dialect=config.dialect)
-
-
-def context_of(model: Path) -> int:
-    """Tokens that the model was made for; 0 if its config does not say."""
-    data = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    value = (data.get("text_config") or data).get("max_position_embeddings")
-    return value if isinstance(value, int) else 0
 
 
 def _header(

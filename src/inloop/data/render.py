@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from jinja2 import TemplateError
+
+from inloop.errors import ConfigError
 from inloop.trace.trajectory import Node
 from inloop.types import Call, Image, Message, Text, Thinking
 
@@ -12,7 +15,8 @@ from inloop.types import Call, Image, Message, Text, Thinking
 class Encoder(Protocol):
     """What a dialect offers (`inloop.harness.dialect.Dialect`): a token stream that only ever grows."""
 
-    stop_token_ids: tuple[int, ...]
+    @property
+    def name(self) -> str: ...
 
     def open(self, messages: Sequence[Message]) -> list[int]: ...
 
@@ -21,6 +25,10 @@ class Encoder(Protocol):
     def encode_turn(self, message: Message) -> list[int]: ...
 
     def parse(self, token_ids: Sequence[int]) -> Message: ...
+
+    def render(self, messages: Sequence[Message]) -> list[int]: ...
+
+    def decode(self, token_ids: Sequence[int]) -> str: ...
 
 
 def render(path: Sequence[Node], encoder: Encoder) -> list[list[int]] | str:
@@ -32,6 +40,16 @@ def render(path: Sequence[Node], encoder: Encoder) -> list[list[int]] | str:
         return "no prompt before the first turn" if turns else "no assistant message"
     if any(isinstance(p, Image) for n in path for p in n.message.parts):
         return "holds an image"
+    try:
+        out = _stream(path, turns, encoder)
+        if isinstance(out, str) or encoder.name == "text":
+            return out
+        return out if _stays(path, turns[-1], out, encoder) else "the template renders earlier turns differently later"
+    except (ConfigError, TemplateError) as error:
+        return f"the template refuses it: {str(error).splitlines()[0]}"
+
+
+def _stream(path: Sequence[Node], turns: list[int], encoder: Encoder) -> list[list[int]] | str:
     out: list[list[int]] = []
     start = 0
     for turn in turns:
@@ -45,6 +63,13 @@ def render(path: Sequence[Node], encoder: Encoder) -> list[list[int]] | str:
             return wrong
         start = turn + 1
     return out
+
+
+def _stays(path: Sequence[Node], last: int, pieces: list[list[int]], encoder: Encoder) -> bool:
+    """Whether the model's own template, given the whole context at once, writes just these tokens: one that drops
+    the thinking of earlier turns does not."""
+    stream = [t for piece in pieces[:last] for t in piece]
+    return encoder.decode(encoder.render([n.message for n in path[:last]])) == encoder.decode(stream)
 
 
 def unproved(message: Message, ids: list[int], encoder: Encoder) -> str:

@@ -47,3 +47,10 @@ def opening_ids(dialect: Dialect) -> tuple[int, ...]:
             break
         length += 1
     return tuple(first[len(first) - length :]) if length else ()
+
+
+def context_of(model: Path) -> int:
+    """Tokens that the model was made for; 0 if its config does not say."""
+    data = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    value = (data.get("text_config") or data).get("max_position_embeddings")
+    return value if isinstance(value, int) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -131,7 +132,9 @@ def load_policy_model(base: Path, adapter: Path | None = None, *, trainable: boo
     from peft import PeftModel
 
     try:
-        return PeftModel.from_pretrained(model, str(adapter), is_trainable=trainable)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers for names that it will drop
+            return PeftModel.from_pretrained(model, str(adapter), is_trainable=trainable)
     except (RuntimeError, ValueError) as error:
         raise DataError(
             f"{adapter}: the adapter does not fit {base}: {str(error).splitlines()[0]}",

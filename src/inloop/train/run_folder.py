@@ -54,11 +54,11 @@ class RunFolder:
 def open_run(root: Path, settings: Any, *, what: str, resume: bool) -> Iterator[RunFolder]:
     """Lock the folder and write the resolved config. Raises DataError for a folder that holds another run."""
     run = RunFolder(root)
-    text, file = config.dump(settings), root / "config.toml"
+    file = root / "config.toml"
     if file.is_file():
         if not resume:
             raise DataError(f"{root} already holds a run", fix="add --resume to go on with it, or choose another --out")
-        if file.read_text(encoding="utf-8") != text:
+        if config.load(type(settings), file) != settings:
             raise DataError(
                 f"{file}: the run was started with another config", fix="resume with the same config, or a new --out"
             )
