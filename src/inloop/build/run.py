@@ -100,7 +100,7 @@ def build(plan: Plan[C], out: Path, n: int, *, workers: int = 2) -> Report:
         before = len(ledger.entries)
         rows = _select(plan, ledger, out, n, workers)
         report = _report(plan, ledger, rows, out, time.monotonic() - started, before)
-        _index(out, rows)
+        merge_index(out, list(rows.values()))
         write_json(out / FOLDER / f"{plan.name}.drops.json", report.as_json())
     return report
 
@@ -213,10 +213,10 @@ def _report(plan: Plan[C], ledger: Ledger, rows: dict[str, Row], out: Path, seco
     )
 
 
-def _index(out: Path, rows: dict[str, Row]) -> None:
+def merge_index(out: Path, rows: Sequence[Row]) -> None:
     """Merge the new rows into the taskset's index, which other builders may have written to."""
     known = Taskset.open(out).rows if (out / INDEX).is_file() else []
-    new = {r.id: r for r in rows.values()}
+    new = {r.id: r for r in rows}
     split = {r.id: r.split for r in known}
     merged = [r for r in known if r.id not in new and (out / r.path / "task.toml").is_file()]
     merged += [Row(**(_as_dict(r) | {"split": split.get(r.id, r.split)})) for r in new.values()]

@@ -11,12 +11,14 @@ import typer
 from inloop.build.audit import Auditor, Checked, check_all, reasons_table
 from inloop.build.builders import build_functions
 from inloop.build.commits import build_commits
+from inloop.build.imports import import_tasks
 from inloop.build.run import Report
 from inloop.cli.console import closing, emit, out, quieten
 from inloop.cli.tasks_show import print_report, print_rows, print_stats, print_task, row_json, task_json
 from inloop.errors import TaskError
 from inloop.progress import bar
-from inloop.tasks.splits import By, assign, check_disjoint, parse_shares
+from inloop.tasks.overlap import THRESHOLD, decontaminate, evaluation_documents
+from inloop.tasks.splits import BLOCKED, By, assign, check_disjoint, parse_shares
 from inloop.tasks.stats import stats
 from inloop.tasks.taskset import INDEX, Filter, Taskset
 
@@ -169,6 +171,37 @@ def _print_check(folder: Path, checked: list[Checked], json: bool) -> None:
 
 
 @app.command()
+def overlap(
+    folder: Path = FOLDER,
+    against: list[Path] = typer.Option([], "--against", help="An evaluation set: a taskset or a JSONL file."),
+    scope: str = typer.Option("unit", "--scope", help="Code compared across splits: unit, or the whole workspace."),
+    held_out: str = typer.Option("test", "--held-out", help="The split that must not be seen in training."),
+    threshold: float = typer.Option(THRESHOLD, "--threshold", min=0.05, max=1),
+    block: bool = typer.Option(False, "--block", help="Move what overlaps to the split 'blocked'."),
+    json: bool = JSON,
+) -> None:
+    """Compare splits with each other and with evaluation sets. Exit code 1 when something overlaps and stays."""
+    quieten(json)
+    if scope not in ("unit", "workspace"):
+        raise TaskError(f"no scope '{scope}'", fix="unit or workspace")
+    tasks = Taskset.open(folder)
+    evaluation = [d for path in against for d in evaluation_documents(path)]
+    found = decontaminate(tasks.tasks(), evaluation, scope=scope, held_out=held_out, threshold=threshold)  # type: ignore[arg-type]
+    if block and found.blocked:
+        tasks.assign(dict.fromkeys(found.blocked, BLOCKED))
+    if json:
+        emit({"overlaps": len(found.overlaps), "blocked": found.blocked, "counts": dict(found.counts)})
+    else:
+        for task_id, reason in list(found.blocked.items())[:20]:
+            out.print(f"  {task_id}: {reason}", highlight=False, soft_wrap=True)
+        out.print(f"{len(found.blocked)} of {len(tasks.rows)} tasks overlap", highlight=False)
+    closing(
+        "splits" if block else "nothing", "" if block or not found.blocked else f"inloop tasks overlap {folder} --block"
+    )
+    raise typer.Exit(1 if found.blocked and not block else 0)
+
+
+@app.command()
 def index(folder: Path = FOLDER, json: bool = JSON) -> None:
     """Write the index again from the task folders."""
     quieten(json)
@@ -239,6 +272,21 @@ def commits(
     """Mine a git history for commits whose tests fail before and pass after."""
     quieten(json)
     _built(build_commits(source, folder, n, seed=seed, limit=limit, workers=workers, audit=not no_audit), json)
+
+
+@build_app.command("import")
+def import_(
+    source: Path = typer.Argument(help="A .jsonl or .parquet file of rows, or a folder of Harbor tasks."),
+    folder: Path = OUT,
+    repos: Path | None = typer.Option(None, "--repos", help="Folder of clones (owner__name) to build SWE rows from."),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="Rows to read."),
+    seed: int = SEED,
+    no_audit: bool = NO_AUDIT,
+    json: bool = JSON,
+) -> None:
+    """SWE-bench, HumanEval and MBPP shaped rows, or Harbor folders."""
+    quieten(json)
+    _built(import_tasks(source, folder, repos=repos, limit=limit, seed=seed, audit=not no_audit), json)
 
 
 @build_app.command("starter")

@@ -11,6 +11,8 @@ from inloop.errors import TaskError
 from inloop.tasks.taskset import Row
 
 By = Literal["function", "file", "commit", "repository"]
+BLOCKED = "blocked"
+"""The split of tasks that nothing may use; it shares units with the others."""
 
 
 def group_of(row: Row, by: By) -> str:
@@ -45,7 +47,8 @@ def assign(
     are fewer units than splits."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[group_of(row, by)].append(row)
+        if reset or row.split != BLOCKED:
+            groups[group_of(row, by)].append(row)
     if len(groups) < len(shares):
         raise TaskError(
             f"{len(groups)} source units can't fill {len(shares)} splits", fix="build tasks from more functions"
@@ -85,7 +88,7 @@ def check_disjoint(rows: Iterable[Row], by: By = "function") -> Counter[str]:
     counts: Counter[str] = Counter()
     for row in rows:
         counts[row.split] += 1
-        if row.split:
+        if row.split not in ("", BLOCKED):
             where[group_of(row, by)].add(row.split)
     shared = {group: names for group, names in where.items() if len(names) > 1}
     if shared:
