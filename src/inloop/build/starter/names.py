@@ -51,7 +51,7 @@ marks separators delimiters
 pairs couples links
 key field slot
 keys fields slots
-mapping table lookup_table
+mapping table
 ordered ranked in_order
 column col stripe
 path location route
@@ -60,18 +60,18 @@ folder directory parent_folder
 folders directories
 ending suffix tail
 dot cut point_at
-year years_number full_year
-month month_number
-day day_number
-hour hours_number
-minute minutes_number
+year yr
+month mon
+day dd
+hour hr
+minute mins
 seconds secs
 minutes mins
 hours hrs
 time moment when
-days day_count
-years year_count
-more extra added
+days span_days
+years span_years
+more extra
 point spot place
 points spots places
 center middle average
@@ -92,7 +92,7 @@ units measures scales
 cells fields boxes
 cell field box
 order purchase request
-at here cursor
+at cursor
 free open_spans empty
 most maximum highest
 sums totals results
@@ -117,11 +117,11 @@ noun thing object_name
 done finished ready
 filled full used
 space room free
-small little low_words
+small little low
 tens decades
 box frame rectangle
 top upper
-bottom lower_edge
+bottom floor_y
 short smallest
 long longest
 xs across
@@ -178,14 +178,14 @@ address mail contact
 host server domain
 taken used occupied
 shared common together
-window frame_part run
+window view part
 present known existing
 zeros zero_count blanks
 squares powers
 weights factors
 weight factor
 bins buckets
-last final_day maximum
+last longest
 form record answers
 required wanted needed
 field key column
@@ -202,7 +202,7 @@ for _line in _FAMILIES.strip().splitlines():
 
 VERBS: dict[str, tuple[str, ...]] = {
     "count": ("get", "number_of", "tally"),
-    "is": ("check", "test"),
+    "is": ("check", "looks"),
     "find": ("get", "locate", "search"),
     "parse": ("read", "decode"),
     "format": ("show", "render", "write"),

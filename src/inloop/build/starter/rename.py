@@ -8,20 +8,23 @@ import io
 import keyword
 import random
 import re
+import sys
 import tokenize
 from collections.abc import Iterator, Mapping
 
 from inloop.build.starter.names import FAMILIES, VERBS
 
-OWN_NAME = 0.3
+OWN_NAME = 0.2
 """How often the function itself gets another name."""
+TAKEN = {*keyword.kwlist, *dir(builtins), *sys.stdlib_module_names, "check"}
+"""A function's name is its file's name too: it must not hide a module, nor the checks."""
 KEEP = 0.35
 """How often a name stays as it is."""
 
 
 def choose(source: str, function: str, rng: random.Random) -> dict[str, str]:
     """Old name -> new name for what `source` binds; no two names fall together."""
-    taken = _all_names(source) | set(keyword.kwlist) | set(dir(builtins))
+    taken = _all_names(source) | TAKEN
     out: dict[str, str] = {}
     for name in bound_names(source):
         options = [n for n in FAMILIES.get(name, ()) if n not in taken]

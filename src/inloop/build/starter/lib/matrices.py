@@ -38,7 +38,7 @@ def turn_right(rows):
 
 @cases(([[1, 2], [3, 4]],), ([[5]],), ([[1, 0, 0], [0, 2, 0], [0, 0, 3]],), ([[0, 9], [9, 0]],), ([[2, 1], [1, -2]],), ([[1, 2, 3], [4, 5, 6], [7, 8, 9]],), ([[10, 0], [0, 10]],), ([[-1]],),
        ([[6, 1, 1], [2, 6, 2], [3, 3, 6]],), ([[4, 7], [7, 1]],))
-def trace(rows):
+def diagonal_sum(rows):
     """Add up the numbers from the first corner of a table to the last one."""
     total = 0
     for index in range(len(rows)):
