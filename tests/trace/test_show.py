@@ -28,9 +28,7 @@ def test_a_fork_shows_the_shared_part_once() -> None:
 
 
 def test_markup_and_terminal_sequences_are_not_interpreted() -> None:
-    hostile = (
-        "[red]x[/red] \x1b[2J\x1b]0;owned\x07 \x1b]52;c;ZXZpbA==\x1b\\ \r overwritten \u202eright to left \x9b31m"
-    )
+    hostile = "[red]x[/red] \x1b[2J\x1b]0;owned\x07 \x1b]52;c;ZXZpbA==\x1b\\ \r overwritten \u202eright to left \x9b31m"
     parts = (
         Text(text=hostile), Thinking(text=hostile), Thinking(text="", hidden=True),
         Call(id=hostile, name=hostile, arguments=None, raw=hostile), Image(sha256="0" * 64, media_type=hostile),

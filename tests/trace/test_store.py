@@ -97,9 +97,7 @@ def test_the_index_is_only_a_cache(tmp_path: Path, harm: str) -> None:
 def test_bad_lines_are_counted_with_their_place(tmp_path: Path) -> None:
     path = tmp_path / "trajectories.jsonl"
     good = json.dumps(trajectory("r1").to_dict()).encode()
-    path.write_bytes(
-        b"\n".join([good, b"{]", b'{"id": 5}', b'{"id": "x", "nodes": [{}]}', b"[1]", good, good + good])
-    )
+    path.write_bytes(b"\n".join([good, b"{]", b'{"id": 5}', b'{"id": "x", "nodes": [{}]}', b"[1]", good, good + good]))
     found, skipped = read_trajectories(tmp_path)
     assert [t.id for t in found] == ["r1"]
     assert [s.line for s in skipped] == [2, 3, 4, 5, 6, 7, 7]

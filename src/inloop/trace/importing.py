@@ -61,6 +61,9 @@ class _SkipLog(list[Skipped]):
         self.counts: Counter[str] = Counter()
         self._out, self._redactor = out, redactor
 
+    def __len__(self) -> int:
+        return self.counts.total()
+
     def append(self, item: Skipped) -> None:
         entry = item.to_dict()
         if self._redactor:

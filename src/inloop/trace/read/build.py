@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +28,7 @@ class Forest:
         self.trajectory.meta.update({k: v for k, v in meta.items() if v not in (None, "")})
         self._ids: set[str] = set()
         self._places: dict[tuple[str | None, int], str] = {}
+        self._stood: dict[int, Message] = {}
 
     def add(
         self,
@@ -46,6 +48,7 @@ class Forest:
         node = Node(id=node_id, parent=parent, message=message, sampled=sampled, time=time, source=source)
         self.trajectory.nodes.append(node)
         self._places.setdefault((parent, id(message)), node_id)
+        self._stood[id(message)] = message
         self.last = node_id
         return node
 
@@ -56,7 +59,11 @@ class Forest:
         at: str | None = None
         for message, line in view:
             known = self._places.get((at, id(message)))
-            at = known or self.add(message, parent=at, line=line).id
+            if known is None:
+                copy = message.origin is None and id(message) in self._stood
+                node = self.add(replace(message, origin="copy") if copy else message, parent=at, line=line)
+                known = self._places[at, id(message)] = node.id
+            at = known
         self.last = at
 
     def new_context(self) -> None:
@@ -78,31 +85,36 @@ class Forest:
 
 
 class Pairing:
-    """Ids for calls and results where the format has none: results answer open calls in order."""
+    """Ids for calls and results where the format has none, or has one twice: results answer open calls in order."""
 
     def __init__(self) -> None:
         self.count = 0
         self.open: list[str] = []
         self.by_order = 0
 
-    def new_id(self) -> str:
+    def called(self, call_id: str) -> str:
+        """The id that the call gets: its own, unless another open call has it or it has none."""
         self.count += 1
-        self.open.append(f"call_{self.count}")
-        return self.open[-1]
+        name = call_id or f"call_{self.count}"
+        while name in self.open:
+            name += "+"
+        self.open.append(name)
+        return name
 
-    def called(self, call_id: str) -> None:
-        self.open.append(call_id)
+    def new_id(self) -> str:
+        return self.called("")
 
     def turn(self) -> None:
         """A new assistant turn: what is open stays unanswered."""
         self.open.clear()
 
     def answer(self, call_id: str | None = None) -> str | None:
-        """The call that a result answers: its own id, else the oldest open one."""
+        """The call that a result answers: the first open one of its id, else its own word; without one, the oldest."""
         if call_id:
-            if call_id in self.open:
-                self.open.remove(call_id)
-            return call_id
+            name = next((c for c in self.open if c.rstrip("+") == call_id.rstrip("+")), None)
+            if name:
+                self.open.remove(name)
+            return name or call_id
         self.by_order += 1
         return self.open.pop(0) if self.open else None
 

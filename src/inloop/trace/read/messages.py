@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from inloop.trace.read.build import call, kind_of, thinking, words
@@ -104,12 +106,9 @@ def assistant(message: dict[str, Any], place: Place) -> Message:
     return Message(role="assistant", parts=tuple(parts))
 
 
-def with_ids(parts: tuple[Part, ...], fresh: Any) -> tuple[Part, ...]:
-    """Calls that came without an id get one from `fresh()`."""
-    return tuple(
-        Call(id=fresh(), name=p.name, arguments=p.arguments, raw=p.raw) if isinstance(p, Call) and not p.id else p
-        for p in parts
-    )
+def with_ids(parts: tuple[Part, ...], named: Callable[[str], str]) -> tuple[Part, ...]:
+    """Each call under the id that `named` gives it."""
+    return tuple(replace(p, id=named(p.id)) if isinstance(p, Call) and not p.embedded else p for p in parts)
 
 
 def said(role: Role, content: Any, place: Place, **kw: Any) -> Message:

@@ -6,6 +6,7 @@ from typing import Any
 
 from inloop.trace.read.build import kind_of, moment, obj, result
 from inloop.trace.read.items import OUTPUTS, item_parts, output_text
+from inloop.trace.read.messages import with_ids
 from inloop.trace.read.place import Bad, Place
 from inloop.trace.read.tagged import fenced_actions
 from inloop.trace.read.talk import Talk
@@ -82,9 +83,7 @@ def _response(talk: Talk, response: dict[str, Any], time: float | None) -> None:
     parts: list[Part] = []
     for item in response.get("output") or ():
         parts += item_parts(item, talk.place) if isinstance(item, dict) else []
-    said = Message(role="assistant", parts=tuple(parts))
-    for call in said.calls:
-        talk.pairing.called(call.id)
+    said = Message(role="assistant", parts=with_ids(tuple(parts), talk.pairing.called))
     talk.add(said, sampled=True, time=time)
 
 

@@ -158,7 +158,7 @@ def read_conversation(folder: Path, place: Place) -> Iterator[tuple[Trajectory |
             event = loads(path.read_bytes())
             events.take(obj(event), here)
         except (OSError, ValueError) as error:
-            here.skip(f"{path.name}: {error}", kind="file" if not isinstance(error, Bad) else "record")
+            here.skip(f"{path.name}: {error}", kind="event" if isinstance(error, Bad) else "file")
     try:
         events.close()
         trajectory = forest.done()

@@ -14,7 +14,6 @@ from inloop.types import Message, Text, message
 
 NAME = "pi"
 _QUIET = {"model_change", "thinking_level_change", "custom", "label", "session_info"}
-_ENTRIES = {"message", "compaction", "branch_summary", "custom_message", *_QUIET}
 _ROLES = {"user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary", "compactionSummary"}
 _SUMMARIES = {"branchSummary": "branch summary", "compactionSummary": "compaction"}
 
@@ -41,7 +40,7 @@ class Reader:
         if kind == "message":
             inner = obj(record.get("message"))
             return inner.get("role") in _ROLES and ("parentId" in record or isinstance(inner.get("content"), list))
-        return kind in _ENTRIES and "parentId" in record
+        return isinstance(kind, str) and "parentId" in record
 
     def feed(self, record: dict[str, Any], place: Place) -> str:
         kind = str(record.get("type"))

@@ -110,8 +110,9 @@ class _Route:
         self.row_reader: Any = None
 
     def run(self, found: Iterator[tuple[int, Any]], companions: list[Companion]) -> Iterator[Trajectory]:
+        had = len(self.place.skipped)
         first = list(islice(found, 2))
-        if not first:
+        if not first and len(self.place.skipped) == had:
             self.place.skip("no records", kind="file")
         for line, value in chain(_as_one(first, found), found):
             yield from self._take(value, self.place.at(line))
@@ -215,13 +216,17 @@ def _is_element(value: Any) -> bool:
 
 
 def finished(trajectory: Trajectory) -> Trajectory:
-    """Counts, the same for every format."""
-    messages = [n.message for n in trajectory.nodes]
-    results = [m for m in messages if m.role == "tool" or m.call_id is not None]
-    fresh = [n.message for n in trajectory.nodes if n.message.role == "assistant" and n.message.origin != "copy"]
-    trajectory.counts |= {
-        "turns": len(fresh),
-        "calls": sum(len(m.all_calls) for m in fresh),
-        "results": len([m for m in results if m.origin != "copy"]),
-    }
+    """Counts, the same for every format: what the model did once, however many contexts show it."""
+    turns = calls = results = 0
+    shown: dict[str, bool] = {}
+    """call id -> its newest turn is a copy or a demonstration."""
+    for node in trajectory.nodes:
+        message = node.message
+        again = message.origin in ("copy", "demo", "compaction")
+        if message.role == "assistant":
+            turns, calls = turns + (not again), calls + (0 if again else len(message.all_calls))
+            shown.update((c.id, again) for c in message.all_calls)
+        elif message.role == "tool" or message.call_id is not None:
+            results += not (again or shown.get(message.call_id or "", False))
+    trajectory.counts |= {"turns": turns, "calls": calls, "results": results}
     return trajectory

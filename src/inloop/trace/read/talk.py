@@ -10,7 +10,7 @@ from inloop.trace.read.build import Forest, Pairing, kind_of, moment, result, te
 from inloop.trace.read.messages import assistant, parts_of, role_of, with_ids
 from inloop.trace.read.place import Bad, Place
 from inloop.trace.trajectory import Trajectory
-from inloop.types import Call, Message, Part, Text
+from inloop.types import Message, Part, Text
 
 
 class Talk(Forest):
@@ -55,10 +55,7 @@ class Talk(Forest):
         content = message.get("content")
         if not say.calls and isinstance(content, str):
             say = Message(role="assistant", parts=tuple(self._from_text(say, content)))
-        parts = with_ids(say.parts, self.pairing.new_id)
-        for part in parts:
-            if isinstance(part, Call) and part.id not in self.pairing.open:
-                self.pairing.called(part.id)
+        parts = with_ids(say.parts, self.pairing.called)
         origin = None
         if message.get("is_demo"):
             sampled, origin = False, "demo"

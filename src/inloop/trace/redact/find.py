@@ -7,11 +7,14 @@ import hmac
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from inloop.files import write_atomic
+from inloop.trace.redact.patterns import Rule
 from inloop.trace.redact.rules import rules
+from inloop.trace.redact.scan import SCANNERS, View
 
 PLACEHOLDER = re.compile(r"REDACTED_[a-z0-9_]+_[0-9a-f]{12}")
 SHORTEST = 6
@@ -27,27 +30,46 @@ class Found:
 
 
 class Finder:
-    """The rules with their hints; safe to share."""
+    """The rules and the scanners; safe to share."""
 
     def __init__(self) -> None:
-        every = rules()
-        self._always = [r for r in every if not r.hints]
-        self._hinted = [r for r in every if r.hints]
-        self._order = {id(r): i for i, r in enumerate(every)}
+        self._rules = rules()
+        self._hints = sorted({h for r in self._rules for h in r.hints})
 
     def find(self, text: str) -> list[Found]:
-        """Disjoint spans from left to right; where two rules overlap, the earlier rule keeps its span."""
-        low = text.lower()
-        hinted = [r for r in self._hinted if any(h in low for h in r.hints)]
-        taken: list[Found] = []
-        for rule in sorted((*self._always, *hinted), key=lambda r: self._order[id(r)]):
-            for match in rule.pattern.finditer(text):
-                start, end = match.span(rule.group)
-                if start < 0 or start == end or (rule.accept and not rule.accept(text[start:end])):
-                    continue
-                if PLACEHOLDER.search(text, start, end) is None or rule.kind == "private_key":
-                    taken.append(Found(start, end, rule.kind, rule.everywhere))
-        return _disjoint(taken)
+        """Disjoint spans from left to right; where two overlap, the rule that comes first keeps its span."""
+        view = View(text)
+        present = {h: list(view.places(h)) for h in self._hints if h in view.low}
+        found: list[Found] = []
+        for rule in self._rules if present or view.runs else ():
+            for low, high in _windows(rule, view, present):
+                found += _matches(rule, text, low, high)
+        for scanner in SCANNERS:
+            found += [Found(a, b, kind, kind != "ip") for a, b, kind in scanner(view)]
+        return _disjoint([f for f in found if f.kind == "private_key" or not PLACEHOLDER.search(text, f.start, f.end)])
+
+
+def _windows(rule: Rule, view: View, present: dict[bytes, list[int]]) -> list[tuple[int, int]]:
+    """Where a match of `rule` can lie, from left to right and apart."""
+    places = sorted(at for hint in rule.hints for at in present.get(hint, ()))
+    if not rule.hints:
+        places = [start for start, end in view.runs if end - start >= rule.run]
+    out: list[tuple[int, int]] = []
+    for at in places:
+        low, high = max(0, at - rule.before), min(len(view.text), at + rule.after)
+        if out and low < out[-1][1]:
+            out[-1] = (out[-1][0], high)
+        else:
+            out.append((low, high))
+    return out
+
+
+def _matches(rule: Rule, text: str, low: int, high: int) -> Iterator[Found]:
+    for match in rule.pattern.finditer(text, low, high):
+        group = rule.group if rule.group == 0 or match[rule.group] is not None else match.lastindex or 0
+        start, end = match.span(group)
+        if start < end and (rule.accept is None or rule.accept(text[start:end])):
+            yield Found(start, end, rule.kind, rule.everywhere)
 
 
 def _disjoint(found: list[Found]) -> list[Found]:

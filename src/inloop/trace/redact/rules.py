@@ -14,15 +14,25 @@ _GROUPED = {"BasicAuthDetector", "IbmCloudIamDetector", "IbmCosHmacDetector", "S
 _COVERED = {"PrivateKeyDetector", "IPPublicDetector", "BasicAuthDetector"}
 """detect-secrets finds the first line of a private key only; the others have rules with exceptions above."""
 _PLUGIN_HINTS = {
-    "ArtifactoryDetector": ("akc", "ap"), "AWSKeyDetector": ("aws", "akia", "asia", "a3t", "abia", "acca"),
-    "AzureStorageKeyDetector": ("accountkey",), "CloudantDetector": ("cloudant", "clou", "cl_", "cl-"),
-    "GitHubTokenDetector": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "GitLabTokenDetector": ("gl", "gr1348941"),
-    "JwtTokenDetector": ("eyj",), "MailchimpDetector": ("-us",),
-    "NpmDetector": ("_authtoken",), "OpenAIDetector": ("t3blbkfj",),
-    "PypiTokenDetector": ("pypi-",), "SendGridDetector": ("sg.",), "SlackDetector": ("xox", "hooks.slack"),
-    "SquareOAuthDetector": ("sq0csp",), "StripeDetector": ("k_live",), "IbmCloudIamDetector": ("ibm", "iam", "cloud"),
-    "IbmCosHmacDetector": ("cos", "hmac", "secret"), "SoftlayerDetector": ("softlayer", "sl"),
-}  # fmt: skip
+    "ArtifactoryDetector": (b"akc", *(b"ap%x" % i for i in range(16))),
+    "AWSKeyDetector": (b"aws", b"akia", b"asia", b"a3t", b"abia", b"acca"),
+    "AzureStorageKeyDetector": (b"accountkey",),
+    "CloudantDetector": (b"cloudant", b"clou", b"cl_", b"cl-"),
+    "GitHubTokenDetector": (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"),
+    "GitLabTokenDetector": (b"gl", b"gr1348941"),
+    "JwtTokenDetector": (b"eyj",),
+    "MailchimpDetector": (b"-us",),
+    "NpmDetector": (b"_authtoken",),
+    "OpenAIDetector": (b"t3blbkfj",),
+    "PypiTokenDetector": (b"pypi-",),
+    "SendGridDetector": (b"sg.",),
+    "SlackDetector": (b"xox", b"hooks.slack"),
+    "SquareOAuthDetector": (b"sq0csp",),
+    "StripeDetector": (b"k_live",),
+    "IbmCloudIamDetector": (b"ibm", b"iam", b"cloud"),
+    "IbmCosHmacDetector": (b"cos", b"hmac", b"secret"),
+    "SoftlayerDetector": (b"softlayer", b"sl_", b"sl-", b"slapi", b"slkey", b"sltoken", b"slp"),
+}
 
 
 def rules() -> tuple[Rule, ...]:
@@ -53,4 +63,5 @@ def _rule(plugin: Any, pattern: re.Pattern[str]) -> Rule:
     kind = re.sub(r"[^a-z0-9]+", "_", plugin.__name__.removesuffix("Detector").lower()).strip("_")
     grouped = plugin.__name__ in _GROUPED or (plugin.__name__ == "AWSKeyDetector" and pattern.groups == 1)
     accept = (lambda t: bool(re.search(r"\d", t))) if plugin.__name__ == "ArtifactoryDetector" else None
-    return Rule(kind, pattern, _PLUGIN_HINTS.get(plugin.__name__, ()), 1 if grouped else 0, accept)
+    hints = _PLUGIN_HINTS.get(plugin.__name__, ())
+    return Rule(kind, pattern, hints, 1 if grouped else 0, accept, run=0 if hints else 20)
