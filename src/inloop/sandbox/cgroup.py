@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ class Group:
             swap = memory / "memory.memsw.limit_in_bytes"
             _write(memory / "memory.limit_in_bytes", size, may_fail=True)  # refused while above the old swap limit
             _write(swap, size, may_fail=True)
-            _write(memory / "memory.limit_in_bytes", size)
+            _write_when_free(memory, size)
             _write(self.folders["pids"] / "pids.max", processes)
 
     def counters(self) -> Counters:
@@ -229,6 +230,20 @@ def _write(path: Path, value: int, *, may_fail: bool = False) -> None:
     except OSError:
         if not may_fail:
             raise
+
+
+def _write_when_free(memory: Path, size: int) -> None:
+    """What the sandbox before held may still be on its way back: a lower limit is refused (EBUSY) until it is."""
+    for _ in range(60):
+        try:
+            (memory / "memory.limit_in_bytes").write_text(str(size))
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        _write(memory / "memory.force_empty", 0, may_fail=True)
+        time.sleep(0.05)
+    _write(memory / "memory.limit_in_bytes", size)
 
 
 def _number(path: Path) -> int:
