@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import random
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from textwrap import indent
@@ -73,7 +74,7 @@ def _holds_tests(node: ast.ClassDef) -> bool:
 
 def _of_class(node: ast.ClassDef, tables: dict[str, ast.expr], rng: random.Random) -> list[Piece]:
     head = ast.ClassDef(**{**dict(ast.iter_fields(node)), "body": [ast.Pass()]})
-    out = [Piece(ast.unparse(ast.fix_missing_locations(head)).removesuffix("    pass").rstrip())]
+    out = [Piece(ast.unparse(ast.fix_missing_locations(head)))]
     for member in node.body:
         if _is_test(member):
             out.append(_of_test(member, node.name, 1, tables, rng))
@@ -103,24 +104,34 @@ def twinned(sources: dict[str, str], seed: int) -> frozenset[Key]:
     return frozenset((f, p.name) for f, s in sources.items() for p in pieces(s, seed) if p.twin)
 
 
-def half(sources: dict[str, str], seed: int, twins: frozenset[Key]) -> Half:
-    """The files with `twins` in place of their tests."""
+def half(sources: dict[str, str], seed: int, twins: frozenset[Key], without: frozenset[Key] = frozenset()) -> Half:
+    """The files with `twins` in place of their tests; the tests in `without` are left out."""
     files = {}
     for file, source in sources.items():
-        parts = pieces(source, seed)
+        parts = [p for p in pieces(source, seed) if (file, p.name) not in without]
         chosen = [p.twin if p.twin and (file, p.name) in twins else p.text for p in parts]
         files[file] = ("\n".join(chosen) + "\n").encode()
     return Half(files, twins)
 
 
 def two_halves(sources: dict[str, str], seed: int, usable: frozenset[Key]) -> list[Half]:
-    """A fresh random cut of the usable twins over two halves, in random order; one half when there are none."""
+    """A fresh random cut of the usable twins over two halves, in random order; one half when there are none.
+
+    Tests without a twin run once, in either half."""
     if not usable:
         return [half(sources, seed, frozenset())]
-    rng = random.SystemRandom()
-    names = sorted(usable)
-    rng.shuffle(names)
-    first = frozenset(names[: len(names) // 2 + (len(names) % 2 and rng.randrange(2))])
-    halves = [half(sources, seed, first), half(sources, seed, usable - first)]
-    rng.shuffle(halves)
+    single = {(f, p.name) for f, s in sources.items() for p in pieces(s, seed) if p.name} - usable
+    first, only_first = _cut(usable), _cut(single)
+    halves = [
+        half(sources, seed, first, frozenset(single) - only_first),
+        half(sources, seed, usable - first, only_first),
+    ]
+    random.SystemRandom().shuffle(halves)
     return halves
+
+
+def _cut(keys: Collection[Key]) -> frozenset[Key]:
+    """About half of them."""
+    rng = random.SystemRandom()
+    names = rng.sample(sorted(keys), len(keys))
+    return frozenset(names[: (len(names) + rng.randrange(2)) // 2])
