@@ -9,6 +9,8 @@ from inloop.build.starter.trial import Outcome
 
 CLIP = 60
 """Characters of one value in what an agent reads."""
+TESTS = 3
+"""Hidden test functions of a task: each costs a verification some milliseconds."""
 
 CHECK = '''\
 import signal, sys
@@ -66,12 +68,15 @@ def check_file(name: str, cases: Sequence[Arguments], right: Sequence[Outcome]) 
 
 
 def hidden_tests(name: str, cases: Sequence[Arguments], right: Sequence[Outcome]) -> tuple[str, list[str]]:
-    """The pytest file and the names of its tests."""
-    parts, names = [f"from {name} import {name}\n"], []
-    for number, (case, outcome) in enumerate(zip(cases, right, strict=True), 1):
-        names.append(f"test_{number}")
-        parts.append(f"\n\ndef test_{number}():\n    assert {call_text(name, case)} {_equals(outcome.value)}\n")
-    return "".join(parts), names
+    """The pytest file and the names of its tests, each of which asserts a few cases."""
+    asserts = [
+        f"    assert {call_text(name, case)} {_equals(outcome.value)}\n"
+        for case, outcome in zip(cases, right, strict=True)
+    ]
+    groups = [asserts[start::TESTS] for start in range(min(TESTS, len(asserts)))]
+    names = [f"test_{number}" for number in range(1, len(groups) + 1)]
+    parts = [f"\n\ndef {test}():\n{''.join(group)}" for test, group in zip(names, groups, strict=True)]
+    return "".join([f"from {name} import {name}\n", *parts]), names
 
 
 def _equals(value: object) -> str:

@@ -18,7 +18,7 @@ def unique(items):
 
 @cases(([1, 2, 3, 4, 5], 2), ([], 3), ([1], 1), ([1, 2, 3], 3), ([1, 2, 3, 4], 3), (["a", "b"], 1), ([7, 8, 9], 5),
        ([0, 1, 2, 3, 4, 5], 4), ([1, 2, 3, 4, 5, 6], 2), (["x", "y", "z"], 2))
-def chunk(items, size):
+def chunks_of(items, size):
     """Cut a list into pieces of a size."""
     pieces = []
     for start in range(0, len(items), size):
