@@ -29,6 +29,7 @@ def main(
     minutes: float | None = typer.Option(None, help="Stop after so long; running rollouts are cancelled."),
     processes: int | None = typer.Option(None, help="Spread over so many processes of this machine."),
     ray: str | None = typer.Option(None, help="Spread over a Ray cluster: its address, or 'local'."),
+    sandbox: str | None = typer.Option(None, help="bubblewrap, docker or unisolated-process."),
     harness: Path | None = typer.Option(
         None, "--harness", help="TOML of the harness: dialect, tools, guides, budgets."
     ),
@@ -42,6 +43,7 @@ def main(
         "engine.kind": engine, "engine.model": model, "engine.url": url, "plan.k": k, "filter.split": split,
         "limit": limit, "harness.temperature": temperature, "plan.seed": seed, "plan.concurrency": concurrency,
         "plan.max_seconds": None if minutes is None else minutes * 60, "processes": processes, "ray": ray,
+        "sandbox": sandbox,
     }  # fmt: skip
     given = [f"{key}={dumps(value)}" for key, value in named.items() if value is not None]
     summary = run_collect(tasks, to, settings_from(config, harness, [*given, *sets]))

@@ -198,7 +198,8 @@ class Episode:
         node.sampled = True
         node.token_ids, node.logprobs, node.weight_version = turn.token_ids, turn.logprobs, turn.weight_version
         node.seconds = round(turn.seconds, 4)
-        self.counts.update(turns=1, sampled_tokens=turn.tokens, prompt_tokens_computed=turn.computed)
+        self.counts.update(turns=1, sampled_tokens=turn.tokens)
+        self.counts.update(prompt_tokens=turn.prompt_tokens, prompt_tokens_computed=turn.computed)
         return turn
 
     def _sensed(self, observation: Observation) -> Observation:

@@ -29,6 +29,8 @@ class Turn:
     """It met its token budget before its stop token."""
     tokens: int = 0
     """Sampled."""
+    prompt_tokens: int = 0
+    """Of the whole prompt, cached or not."""
     computed: int = 0
     """Prompt tokens that the engine had to compute."""
     seconds: float = 0.0
@@ -140,6 +142,7 @@ class _TokenConversation:
             weight_version=got.weight_version,
             cut=not self._ended,
             tokens=len(got.token_ids),
+            prompt_tokens=len(self._ids) - len(got.token_ids),
             computed=got.prompt_tokens_computed,
             seconds=got.seconds,
         )
@@ -203,8 +206,14 @@ class _ChatConversation:
             said = replace(said, parts=(*thoughts, *read.parts))
         said, self._calls = named(said, self._calls)
         self._messages.append(said)
-        tokens = reply.usage.get("completion_tokens", 0)
-        return Turn(message=said, cut=reply.finish == "length", tokens=tokens, seconds=reply.seconds)
+        used = reply.usage
+        return Turn(
+            message=said,
+            cut=reply.finish == "length",
+            tokens=used.get("completion_tokens", 0),
+            prompt_tokens=used.get("prompt_tokens", 0),
+            seconds=reply.seconds,
+        )
 
     def close(self) -> None:
         self._messages = []

@@ -76,7 +76,11 @@ class _Collection:
         self.plan, self.out, self._run = plan, out, run
         self.store = TrajectoryStore(out)
         self.works = [w for t in tasks for w in group(t, plan.k, seed=plan.seed, scope=scope)]
-        self.summary = Summary(wanted=len(self.works), before=sum(w.id in self.store for w in self.works))
+        self.summary = Summary(wanted=len(self.works))
+        wanted = {w.id for w in self.works}
+        for trajectory in self.store if len(self.store) else ():
+            if trajectory.id in wanted:
+                self.summary.add_before(trajectory)
         self.cancel = Cancel()
         self.started = time.monotonic()
         self._faults_in_row = 0

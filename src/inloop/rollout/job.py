@@ -17,6 +17,7 @@ from inloop.rollout.engines import EngineConfig, open_engine
 from inloop.rollout.run import Rollouts
 from inloop.rollout.summary import Summary
 from inloop.rollout.workers import Recipe, processes, ray_cluster
+from inloop.sandbox.backends import DEFAULT, open_backend
 from inloop.tasks.task import Task
 from inloop.tasks.taskset import Filter, Taskset
 
@@ -30,6 +31,10 @@ class CollectSettings:
     """Which tasks of the set: split, kind, id, ... as globs."""
     limit: int = 0
     """At most so many tasks, the first ones; 0 takes all."""
+    sandbox: str = DEFAULT
+    """'bubblewrap', 'docker' or 'unisolated-process'; nothing falls back in silence."""
+    image: str = ""
+    """docker: the image that all tasks run in."""
     retries: int = 3
     """Of an infrastructure fault."""
     processes: int = 0
@@ -54,18 +59,21 @@ def run_collect(tasks: Path, out: Path, settings: CollectSettings) -> Summary:
     chosen = choose(tasks, settings.filter, settings.limit)
     with files.locked(out, "inloop collect"):  # told before the engine has loaded anything
         pass
+    open_backend(settings.sandbox, image=settings.image).probe()
     opened = open_engine(settings.engine, chosen)
     try:
         recipe = Recipe(
             engine=opened.engine,
             config=settings.harness,
             tokenizer=opened.tokenizer,
+            sandbox=settings.sandbox,
+            image=settings.image,
             retries=settings.retries,
             owner=str(out),
             meta={"run": str(out)},
         )
         here = recipe.build()
-        with _runner(settings, recipe, here) as run:
+        with _runner(settings, recipe, opened.shared, here) as run:
             save(settings, out / "config.toml")
             return collect(chosen, run, settings.plan, out, scope=here.scope(), identity=_identity(settings))
     finally:
@@ -83,7 +91,8 @@ def choose(root: Path, narrow: Filter, limit: int = 0) -> list[Task]:
 
 
 @contextlib.contextmanager
-def _runner(settings: CollectSettings, recipe: Recipe, here: Rollouts) -> Iterator[Run]:
+def _runner(settings: CollectSettings, recipe: Recipe, shared: Any, here: Rollouts) -> Iterator[Run]:
+    recipe = replace(recipe, engine=shared)
     if settings.processes:
         with processes(recipe, settings.processes) as run:
             yield run

@@ -32,4 +32,6 @@ def _file(path: str, old: bytes | None, new: bytes | None) -> str:
 
 
 def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
+    """By line feeds alone: a form feed or a Unicode separator does not end a line of a patch."""
+    pieces = (data or b"").decode("utf-8", "replace").split("\n")
+    return [f"{line}\n" for line in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -52,6 +54,8 @@ class Rollouts:
     """Seconds before the first retry, doubled each time."""
     owner: str = "rollout"
     """Who holds the sandboxes, for the person who lists them."""
+    judging: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(os.cpu_count() or 1))
+    """Verifications at once: they need the processor, and a crowd of them would meet its own time limits."""
     meta: dict[str, Any] = field(default_factory=dict)
     """Written into every trajectory: the run, the engine."""
 
@@ -182,16 +186,23 @@ class _Attempt:
         t.counts["files_changed"] = len(diff.changed) + len(diff.deleted)
         t.events += [{"kind": "rejected_change", "path": path, "why": why} for path, why in diff.rejected]
         for attempt in range(self.of.retries + 1):
-            try:
-                t.reward = self._timed("verify", lambda: self.of.judge.verify(self.work.task, diff))
-            except (VerifierFault, SandboxFault) as fault:
-                t.reward = Reward(value=None, verdict=Verdict.FAULT, evidence=(fault.message,))
+            t.reward = self._verdict(diff)
             if t.reward.verdict is not Verdict.FAULT:
                 return
             t.events.append({"kind": "verifier_fault", "message": "; ".join(t.reward.evidence)[:500]})
             if attempt < self.of.retries and self.cancel.wait(self.of.backoff * 2**attempt):
                 break
         t.stop = StopReason.CANCELLED if self.cancel.is_set() else StopReason.VERIFIER_FAULT
+
+    def _verdict(self, diff: Diff) -> Reward:
+        self._timed("waiting", self.of.judging.acquire)
+        try:
+            reward: Reward = self._timed("verify", lambda: self.of.judge.verify(self.work.task, diff))
+        except (VerifierFault, SandboxFault) as fault:
+            return Reward(value=None, verdict=Verdict.FAULT, evidence=(fault.message,))
+        finally:
+            self.of.judging.release()
+        return reward
 
     def _stopped(self, stop: StopReason, fault: Fault) -> None:
         self.trajectory.stop = StopReason.CANCELLED if self.cancel.is_set() else stop

@@ -18,7 +18,7 @@ INSIDE = "sampling"
 class Summary:
     wanted: int = 0
     before: int = 0
-    """Rollouts of this plan that the ledger held at the start."""
+    """Rollouts of this plan that the ledger held at the start; in the rates with those of this run."""
     done: int = 0
     """Written in this run."""
     passed: int = 0
@@ -45,6 +45,7 @@ class Summary:
         return made
 
     def add(self, t: Trajectory) -> None:
+        """One that this run made."""
         if t.stop is StopReason.CANCELLED:
             self.cancelled += 1
             return
@@ -54,8 +55,16 @@ class Summary:
             self.faults[t.stop.value] += 1
             return
         self.done += 1
-        self.stops[t.stop.value if t.stop else "unknown"] += 1
         self.counts.update({k: v for k, v in t.counts.items() if k != "retries"})
+        self._judged(t)
+
+    def add_before(self, t: Trajectory) -> None:
+        """One that the ledger held: part of the rates, not of this run's time."""
+        self.before += 1
+        self._judged(t)
+
+    def _judged(self, t: Trajectory) -> None:
+        self.stops[t.stop.value if t.stop else "unknown"] += 1
         if t.reward is not None:
             self.verdicts[t.reward.verdict.value] += 1
             self.scored += t.reward.verdict is not Verdict.FAULT
@@ -91,7 +100,7 @@ class Summary:
     def lines(self) -> list[str]:
         """For people."""
         rate = f"{100 * self.rate:.1f} %" if self.rate is not None else "no rate"
-        held = f" ({self.before} were there before)" if self.before else ""
+        held = f"; {self.before} were there before" if self.before else ""
         out = [
             f"{self.done} rollouts in {self.seconds:.0f} s, {self.per_minute:.1f} a minute{held}",
             f"passed {self.passed} of {self.scored} scored: {rate}",

@@ -18,8 +18,9 @@ from inloop.harness.config import HarnessConfig
 from inloop.harness.loop import Cancel
 from inloop.harness.policy import make_policy
 from inloop.rollout.collect import Run
+from inloop.rollout.engines import Again
 from inloop.rollout.run import Rollouts, Work
-from inloop.sandbox.bubblewrap import Bubblewrap
+from inloop.sandbox.backends import DEFAULT, open_backend
 from inloop.trace.trajectory import Trajectory
 from inloop.verify.verifier import Verifier
 
@@ -29,19 +30,24 @@ class Recipe:
     """All that another process needs to make the same `Rollouts`; plain data and a handle of the engine."""
 
     engine: Any
-    """Picklable: a copy in another process talks to the same engine."""
+    """The engine; for another process, what `Opened.shared` holds."""
     config: HarnessConfig
     tokenizer: str = ""
     """A model folder; '' for engines that speak messages."""
+    sandbox: str = DEFAULT
+    """Name of the backend."""
+    image: str = ""
+    """docker: the image."""
     retries: int = 3
     owner: str = "rollout"
     meta: dict[str, Any] = field(default_factory=dict)
 
     def build(self) -> Rollouts:
+        engine = self.engine.open() if isinstance(self.engine, Again) else self.engine
         return Rollouts(
-            policy=make_policy(self.engine, self.config, load_tokenizer(self.tokenizer)),
+            policy=make_policy(engine, self.config, load_tokenizer(self.tokenizer)),
             config=self.config,
-            backend=Bubblewrap(),
+            backend=open_backend(self.sandbox, image=self.image),
             judge=Verifier(),
             retries=self.retries,
             owner=self.owner,
@@ -91,7 +97,9 @@ def ray_cluster(recipe: Recipe, address: str, width: int, count: int = 0) -> Ite
     except ImportError:
         raise InloopError("--ray needs Ray", fix="pip install 'inloop[ray]'") from None
     ray: Any = ray_module
-    where = {"include_dashboard": False} if address == "local" else {"address": address}
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    here = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    where = here if address == "local" else {"address": address}
     try:
         ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
