@@ -36,7 +36,10 @@ class Core:
         self.weights = Weights(self.model)
         self.forward = choose_forward(self.model, slots, self.max_model_len, self.dtype)
         stops = stop_tokens(self.model, folder)
-        self.scheduler = Scheduler(self.forward, slots=slots, max_model_len=self.max_model_len, stops=stops)
+        vocabulary = self.model.get_input_embeddings().num_embeddings
+        self.scheduler = Scheduler(
+            self.forward, slots=slots, max_model_len=self.max_model_len, vocabulary=vocabulary, stops=stops
+        )
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._paused = False
 

@@ -99,6 +99,10 @@ class EmbeddedEngine:
         """End a request at the engine's next step; its completion says `abort`."""
         self._call("abort", request=handle)
 
+    def cancel(self, handle: int) -> None:
+        """`abort` without waiting for it."""
+        self._send({"op": "abort", "request": handle}, Pending(Future()))
+
     def forget(self, conversation: str) -> None:
         """Give back its cache, and abort what it still has running."""
         self._call("forget", conversation=conversation)

@@ -53,7 +53,7 @@ class Service:
             return
         jobs: dict[str, Callable[[Frame], Any]] = {
             "info": lambda f: asdict(self.core.info()),
-            "meters": lambda f: asdict(self.core.scheduler.meters),
+            "meters": lambda f: self.core.scheduler.measured(),
             "load": lambda f: self.state.load(self.core, Path(f["path"]), f["version"]),
             "adapt": lambda f: self.state.adapt(self.core, f["folder"], f["version"]),
             "forget": lambda f: self._forget(f["conversation"]),

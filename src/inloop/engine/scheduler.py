@@ -6,7 +6,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from torch import Tensor
 
@@ -68,8 +68,10 @@ class Meters:
 class Scheduler:
     """Owns the slots; not thread-safe: one thread calls `add` and `step`."""
 
-    def __init__(self, forward: Forward, *, slots: int, max_model_len: int, stops: frozenset[int]) -> None:
-        self.forward, self.max_model_len, self.stops = forward, max_model_len, stops
+    def __init__(
+        self, forward: Forward, *, slots: int, max_model_len: int, vocabulary: int, stops: frozenset[int]
+    ) -> None:
+        self.forward, self.max_model_len, self.vocabulary, self.stops = forward, max_model_len, vocabulary, stops
         self.seats = Seats(slots, share=forward.shares_prefixes)
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
@@ -80,11 +82,16 @@ class Scheduler:
     def idle(self) -> bool:
         return not self.waiting and not self.running
 
+    def measured(self) -> dict[str, float]:
+        return {**asdict(self.meters), "running": len(self.running), "waiting": len(self.waiting)}
+
     def add(self, request: Request) -> None:
         if len(request.prompt) >= self.max_model_len:
             request.done(ContextFull(len(request.prompt), self.max_model_len))
         elif not request.prompt or request.sampling.max_tokens < 1:
             request.done(ValueError("an empty prompt, or max_tokens below 1"))
+        elif not 0 <= min(request.prompt) <= max(request.prompt) < self.vocabulary:
+            request.done(ValueError(f"a token id outside the vocabulary of {self.vocabulary}"))
         else:
             if request.sampling.seed is not None:
                 request.random.seed(request.sampling.seed)
