@@ -70,7 +70,7 @@ def divide(draft: Draft, rng: random.Random) -> Division:
     hidden: dict[str, set[str]] = {}
     for function in chosen:
         hidden.setdefault(file_of(function), set()).add(function.split("::", 1)[1])
-    names = {h for function in chosen for h in (function, *_heirs(function, files))}
+    names = set(chosen)
     expected = tuple(sorted(i for i in draft.all_ids if function_of(i) in names))
     shown = next(t for t in draft.failing if function_of(t.id) == first)
     return Division(hidden, expected, shown, files)
@@ -87,21 +87,17 @@ def _test_files(draft: Draft) -> dict[str, TestFile]:
 
 
 def _hideable(draft: Draft, runs: Iterable[TestRun], files: Mapping[str, TestFile]) -> list[str]:
-    """Test functions, in the order of `runs`, whose text is in their file and whose every id passes."""
+    """Test functions, in the order of `runs`, whose text is in their file and whose every id passes.
+
+    One that other classes inherit stays visible: its canary twin would be inherited too."""
     bad = {function_of(i) for i in draft.unusable}
     out: dict[str, None] = {}
     for run in runs:
         function = function_of(run.id)
         path, _, name = function.partition("::")
-        if path in files and name in files[path].functions and not bad & {function, *_heirs(function, files)}:
+        if path in files and name in files[path].functions and function not in bad and not files[path].inherited(name):
             out[function] = None
     return list(out)
-
-
-def _heirs(function: str, files: Mapping[str, TestFile]) -> list[str]:
-    """The same test as classes inherit it."""
-    path, _, name = function.partition("::")
-    return [f"{path}::{heir}" for heir in files[path].inherited(name)]
 
 
 def assemble(draft: Draft, root: Path, instruction: str, division: Division) -> Task:

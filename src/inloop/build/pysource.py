@@ -58,7 +58,7 @@ class Module:
             encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
             if encoding not in ("utf-8", "utf-8-sig"):
                 raise SyntaxError(f"encoded in {encoding}")
-            self.text = data.decode("utf-8")
+            self.text = data.decode("utf-8-sig")
             self.tree = parse(self.text)
         except (ValueError, RecursionError, MemoryError) as error:
             raise SyntaxError(str(error)) from None

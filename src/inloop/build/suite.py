@@ -240,7 +240,7 @@ def _nothing_passes(tree: Tree, result: JobResult) -> TaskError:
 def functions_reached(baseline: Baseline, path: str, first: int, last: int) -> list[TestRun]:
     """Passing tests that call code starting on lines [first, last] of `path`; the most telling ones first."""
     found = [t for t in baseline.tests.values() if any(p == path and first <= n <= last for p, n in t.reached)]
-    return sorted(found, key=lambda t: (len(t.reached), t.seconds, t.id))
+    return sorted(found, key=lambda t: (len(t.reached), t.id))
 
 
 def test_files_of(tests: Sequence[str]) -> list[str]:
