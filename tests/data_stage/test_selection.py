@@ -156,7 +156,8 @@ def test_decontamination(tmp_path: Path) -> None:
     assert secret in material(held_out[0])
     of_task, of_unit, quotes, clean = (episode(n, bug=n) for n in ("eval-1", "train-1", "train-2", "train-3"))
     quotes.nodes[3].message = message("tool", f"# {secret}", call_id="read-1")
-    screen = Decontaminate(held_out, units={"train-1": "@lib.py::f", "train-3": "@lib.py::h"})
+    of_unit.meta["unit"], clean.meta["unit"] = "@lib.py::f", "@lib.py::h"
+    screen = Decontaminate(held_out)
     kept, drops = run([of_task, of_unit, quotes, clean], FREE, [screen])
     assert kept == ["train-3"]
     assert drops.reasons("trajectory") == {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inloop.data import mask, offsets, render
+from inloop.data import mask, offsets, provenance, render
 from inloop.data.drops import Drops
 from inloop.data.mask import MaskConfig
 from inloop.data.sample import MASKED, Sample, Span
@@ -187,14 +187,13 @@ def _rl_columns(sample: Sample, path: list[Node], pieces: list[list[int]]) -> No
 
 
 def _provenance(trajectory: Trajectory, path: list[Node], captured: bool) -> dict[str, Any]:
-    keep = ("source", "run", "licence", "teacher", "format")
-    meta = {k: trajectory.meta[k] for k in keep if trajectory.meta.get(k)}
-    reward = trajectory.reward.value if trajectory.reward else None
     return {
-        **meta,
-        "model": trajectory.model,
+        "source": provenance.source(trajectory),
+        "licence": provenance.licence(trajectory),
+        "teacher": provenance.teacher(trajectory),
+        "run": trajectory.meta.get("run"),
         "agent": trajectory.agent.get("name"),
-        "reward": reward,
+        "reward": trajectory.reward.value if trajectory.reward else None,
         "stop": trajectory.stop.value if trajectory.stop else None,
         "turns": sum(n.sampled for n in path),
         "tokens": "captured" if captured else "rendered",

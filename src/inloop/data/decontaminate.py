@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from inloop.data.duplicates import grams, said, words
@@ -22,9 +22,8 @@ class Decontaminate:
     least `share` of the 13-word runs of a task's solution, hidden tests and instruction. Runs that several evaluation
     tasks have in common are boilerplate and count for none of them."""
 
-    def __init__(self, tasks: Iterable[Task], units: Mapping[str, str] | None = None, *, share: float = SHARE) -> None:
-        """`units`: task id -> source unit of the tasks that are trained on, where that is known."""
-        self.units, self.share = units or {}, share
+    def __init__(self, tasks: Iterable[Task], *, share: float = SHARE) -> None:
+        self.share = share
         self.ids: set[str] = set()
         self.held_out_units: set[str] = set()
         owners: dict[int, str | None] = {}
@@ -42,8 +41,7 @@ class Decontaminate:
     def __call__(self, trajectory: Trajectory) -> str:
         if trajectory.task_id in self.ids:
             return "of an evaluation task"
-        unit = self.units.get(trajectory.task_id or "") or trajectory.meta.get("unit")
-        if unit and unit in self.held_out_units:
+        if trajectory.meta.get("unit") in self.held_out_units:
             return "of the same source unit as an evaluation task"
         shared: dict[str, int] = {}
         for gram in grams(words(said(trajectory)), NGRAM):
@@ -54,19 +52,13 @@ class Decontaminate:
         return ""
 
 
-def screen(evaluation: Sequence[Path], training: Sequence[Path] = ()) -> Decontaminate:
-    """Read tasksets: every task of `evaluation` is kept out; `training` tells which unit a trained task is of."""
-    held_out = [task for folder in evaluation for task in Taskset.open(folder).tasks()]
-    units = {row.id: _unit(row.repository, row.unit) for folder in training for row in Taskset.open(folder).rows}
-    return Decontaminate(held_out, units)
+def screen(evaluation: Sequence[Path]) -> Decontaminate:
+    """Read tasksets; every task of them is kept out."""
+    return Decontaminate(task for folder in evaluation for task in Taskset.open(folder).tasks())
 
 
 def unit_of(task: Task) -> str:
-    return _unit(task.provenance.repository, task.provenance.unit)
-
-
-def _unit(repository: str, unit: str) -> str:
-    return f"{repository}@{unit}"
+    return f"{task.provenance.repository}@{task.provenance.unit}"
 
 
 def material(task: Task) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from inloop.data import decontaminate, selection
+from inloop.data import decontaminate, provenance, selection
 from inloop.data.audit import Audit, audit
 from inloop.data.builder import Builder
 from inloop.data.drops import NAME as DROPS
@@ -43,7 +43,7 @@ class BuildConfig:
     decontaminate: tuple[Path, ...] = ()
     """Tasksets that are evaluated on: nothing of them may be trained."""
     training_tasks: tuple[Path, ...] = ()
-    """Tasksets that the trajectories are of: they tell the source unit of each."""
+    """Tasksets that the trajectories are of: they tell the licence and the source unit of each."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,8 +108,9 @@ def read_all(inputs: Sequence[Path], drops: Drops, progress: Bar) -> Iterator[Tr
 
 
 def _select(trajectories: Iterable[Trajectory], config: BuildConfig, drops: Drops) -> list[Trajectory]:
-    screens = [decontaminate.screen(config.decontaminate, config.training_tasks)] if config.decontaminate else []
-    return selection.select(trajectories, config.select, drops, screens)
+    known = provenance.from_tasks(trajectories, config.training_tasks)
+    screens = [decontaminate.screen(config.decontaminate)] if config.decontaminate else []
+    return selection.select(known, config.select, drops, screens)
 
 
 def _build(kept: list[Trajectory], builder: Builder, progress: Bar) -> list[Sample]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from inloop.data.drops import Drops
 from inloop.data.duplicates import NearDuplicates
+from inloop.data.provenance import licence, source, teacher
 from inloop.trace.store import content_hash
 from inloop.trace.trajectory import Trajectory
 from inloop.types import Image
@@ -118,18 +119,6 @@ def _rights(trajectory: Trajectory, config: SelectConfig) -> str:
     if config.teachers and teacher(trajectory) not in config.teachers:
         return f"teacher {teacher(trajectory)} is not allowed"
     return ""
-
-
-def source(trajectory: Trajectory) -> str:
-    return str(trajectory.meta.get("source") or trajectory.meta.get("format") or "rollouts")
-
-
-def licence(trajectory: Trajectory) -> str:
-    return str(trajectory.meta.get("licence") or "unknown")
-
-
-def teacher(trajectory: Trajectory) -> str:
-    return str(trajectory.meta.get("teacher") or trajectory.model or "unknown")
 
 
 def _exact() -> Screen:

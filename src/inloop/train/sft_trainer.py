@@ -12,6 +12,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from inloop.data.sample import MASKED
 from inloop.train.loss import head_loss, plain_head
+from inloop.train.prefix import can_share, last_hidden, shared_length
 
 POOL = 32
 """Batches within which samples are put together by length."""
@@ -58,9 +59,11 @@ class Collator(DataCollatorForLanguageModeling):  # type: ignore[misc]
 
 
 class LeanSFTTrainer(SFTTrainer):  # type: ignore[misc]
-    """On one CPU process the head projects labelled positions only, once; elsewhere TRL's own fused head is used."""
+    """On one CPU process the head projects labelled positions only, once, and what a batch begins with is computed
+    once; elsewhere TRL's own fused head does the work."""
 
     _signature_columns: list[str] | None
+    _shares: bool | None = None
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
@@ -90,11 +93,18 @@ class LeanSFTTrainer(SFTTrainer):  # type: ignore[misc]
         return self._weighted_loss(model, inputs, weights, num_items_in_batch)
 
     def _lean_loss(self, base: Any, head: Any, inputs: dict[str, Any], weights: Any, items: Any) -> Any:
-        labels = inputs["labels"][:, 1:]
+        labels, mask = inputs["labels"], inputs.get("attention_mask")
+        if mask is None:  # packed rows: the positions keep the samples apart
+            body = {k: v for k, v in inputs.items() if k != "labels"}
+            states, shared = base.base_model(**body, use_cache=False).last_hidden_state, 0
+        else:
+            if self._shares is None:
+                self._shares = can_share(base)
+            shared = shared_length(inputs["input_ids"], labels, mask) if self._shares else 0
+            states = last_hidden(base.base_model, inputs["input_ids"], mask, shared)
+        states, labels = states[:, :-1], labels[:, shared + 1 :]
         known = labels != MASKED
-        body = {k: v for k, v in inputs.items() if k != "labels"}
-        states = base.base_model(**body, use_cache=False).last_hidden_state[:, :-1]
-        factor = None if weights is None else weights[:, 1:][known]
+        factor = None if weights is None else weights[:, shared + 1 :][known]
         total, hits = head_loss(states[known], head, labels[known], factor)
         count = known.sum()
         mode = "train" if self.model.training else "eval"
