@@ -137,9 +137,7 @@ def test_training_refuses_what_has_no_valid_card(tmp_path: Path) -> None:
     bare, carded = put(tmp_path, "bare"), put(tmp_path, "carded")
     carded = replace(carded, card=Card(content=carded.content_hash(), ok=True))
     assert require_cards([carded]) == [carded]
-    with pytest.raises(
-        TaskError, match=r"1 of 2 tasks have no valid audit card \(1 no card\), such as bare"
-    ) as error:
+    with pytest.raises(TaskError, match=r"1 of 2 tasks have no valid audit card \(1 no card\), such as bare") as error:
         require_cards([bare, carded])
     assert "--allow-unaudited-tasks" in str(error.value)
     assert require_cards([bare], allow_unaudited=True) == [bare]

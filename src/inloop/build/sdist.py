@@ -145,6 +145,7 @@ def _get(url: str, name: str = "") -> tuple[bytes, str, str]:
                 raise TaskError(f"{url}: over {MAX_ARCHIVE >> 20} MB", fix="use a smaller package")
             return body, answer.headers.get("Content-Type", ""), answer.url
     except urllib.error.HTTPError as error:
+        error.close()
         if error.code == 404 and name:
             raise TaskError(f"the package index has no '{name}'", fix="check the spelling") from None
         raise TaskError(f"{url}: HTTP {error.code}", fix="try again, or set PIP_INDEX_URL") from None

@@ -95,14 +95,14 @@ def _local(found: Instance, clone: Path, out: Path, origin: Provenance, seed: in
             files, _ = repository.files(commit)
     except TaskError as error:
         raise Drop(f"the clone lacks its commit: {error.message[:80]}") from None
-    base = Tree(found.repo, commit, files, found.licence or licence_of(files))
+    base = with_metadata(Tree(found.repo, commit, files, found.licence or licence_of(files)))
     good, broken = _sides(found, base)
     failing, passing, every = _judge(found, good, broken)
     gone = frozenset(p for p in good.files if p not in broken and not is_test_file(p))
     changed = {p: d for p, d in broken.items() if good.files.get(p) != d and not is_test_file(p)}
     draft = Draft(
         id=task_id(found.id),
-        tree=with_metadata(good),
+        tree=good,
         broken=changed,
         failing=failing,
         passing=passing,

@@ -7,6 +7,7 @@ and puts the files back. One JSON line a job is written to the descriptor FD, wh
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -95,6 +96,8 @@ class Probe:
 def run_pytest(job: dict[str, Any], out: str) -> None:
     """In the fork: run, write the result, leave without any exit handler."""
     os.setpgid(0, 0)
+    seconds = max(1, round(job["seconds"]))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     null = os.open(os.devnull, os.O_RDWR)
     log = os.open(out + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(null, 0)
@@ -112,9 +115,13 @@ def run_pytest(job: dict[str, Any], out: str) -> None:
 
 
 def finish(pid: int, seconds: float) -> bool:
-    """Wait for the fork and end its process group; False when its time ran out."""
-    end, in_time = time.monotonic() + seconds, True
-    while os.waitpid(pid, os.WNOHANG)[0] == 0:
+    """Wait for the fork and end its process group; False when its CPU or wall time ran out."""
+    end = time.monotonic() + 4 * seconds + 20
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            in_time = not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGXCPU
+            break
         if time.monotonic() > end:
             in_time = False
             os.kill(pid, signal.SIGKILL)
