@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from inloop.build.run import Report
 from inloop.cli.console import out
 from inloop.tasks.cards import why_unaudited
 from inloop.tasks.task import Task
 from inloop.tasks.taskset import Row
+
+if TYPE_CHECKING:
+    from inloop.build.run import Report
 
 
 def row_json(row: Row) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def print_stats(found: dict[str, Any]) -> None:
         out.print(f"[cyan]{name:<13}[/cyan] {escape(counts)}", highlight=False, soft_wrap=True)
     for name, sizes in {**found["sizes"], "difficulty": found["difficulty"]}.items():
         text = "  ".join(f"{key} {value:g}" for key, value in sizes.items())
-        out.print(f"[cyan]{name:<13}[/cyan] {text}", highlight=False)
+        out.print(f"[cyan]{name:<13}[/cyan] {text}", highlight=False, soft_wrap=True)
 
 
 def print_report(report: Report) -> None:
