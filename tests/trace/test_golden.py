@@ -21,16 +21,19 @@ SOURCES = sources([SAMPLES], [])
 
 COMMANDS = ["cat calc.py", "cat tests/test_calc.py", "sed -i 's/a - b/a + b/' calc.py", "pytest -q"]
 RESULTS = ["def add(a, b):", "from calc import add", "", "1 passed"]
-CANONICAL = """
-anthropic/messages_request.json atif/trajectory.json *000000000001.jsonl -work-calc/1111*.jsonl hermes/messages.jsonl
-hf_sts/session.jsonl inspect/calc.eval mini_swe_agent/v2_toolcalls.traj.json mini_swe_agent/v2_responses.traj.json
-openai_chat/messages.jsonl opencode/export.json opencode/opencode.db opencode/storage openhands/v0_trajectory.json
-openhands/v0_eval_row.jsonl openhands/v1_conversation *_33333333.jsonl sharegpt/conversations.jsonl
-trl/messages_tools.jsonl datasets/nemotron_agentic.jsonl datasets/swe_gym.jsonl datasets/swe_smith.jsonl
-datasets/swe_rebench_openhands.jsonl edge_cases/chat_results_out_of_order.jsonl edge_cases/chat_without_ids.jsonl
-edge_cases/claude_crlf_and_bom.jsonl edge_cases/claude_glued_records.jsonl edge_cases/claude_nul_block.jsonl
-edge_cases/claude_duplicate_uuids_after_branch.jsonl edge_cases/claude_results_out_of_order.jsonl
-""".split()
+CANONICAL = [
+    "anthropic/messages_request.json", "atif/trajectory.json", "*000000000001.jsonl", "-work-calc/1111*.jsonl",
+    "hermes/messages.jsonl", "hf_sts/session.jsonl", "inspect/calc.eval",
+    "mini_swe_agent/v2_toolcalls.traj.json", "mini_swe_agent/v2_responses.traj.json",
+    "openai_chat/messages.jsonl", "opencode/export.json", "opencode/opencode.db", "opencode/storage",
+    "openhands/v0_trajectory.json", "openhands/v0_eval_row.jsonl", "openhands/v1_conversation",
+    "*_33333333.jsonl", "sharegpt/conversations.jsonl", "trl/messages_tools.jsonl",
+    "datasets/nemotron_agentic.jsonl", "datasets/swe_gym.jsonl", "datasets/swe_smith.jsonl",
+    "datasets/swe_rebench_openhands.jsonl", "edge_cases/chat_results_out_of_order.jsonl",
+    "edge_cases/chat_without_ids.jsonl", "edge_cases/claude_crlf_and_bom.jsonl",
+    "edge_cases/claude_glued_records.jsonl", "edge_cases/claude_nul_block.jsonl",
+    "edge_cases/claude_duplicate_uuids_after_branch.jsonl", "edge_cases/claude_results_out_of_order.jsonl",
+]  # fmt: skip
 
 
 def name(source: Source) -> str:
@@ -100,7 +103,7 @@ def test_the_canonical_list_matches_files() -> None:
 @pytest.mark.parametrize("source", canonical(), ids=name)
 def test_each_format_tells_the_same_episode(source: Source) -> None:
     (trajectory,) = read(source)[0]
-    leaf = [n for n in trajectory.leaves() if "Fixed" in n.message.text][0]
+    leaf = next(n for n in trajectory.leaves() if "Fixed" in n.message.text)
     path = [n.message for n in trajectory.path(leaf)]
     assert [m.text for m in path if m.role == "user" and not m.origin] == [
         "tests/test_calc.py fails: add(2, 3) returns -1. Fix it."

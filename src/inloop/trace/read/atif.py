@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from inloop.trace.read.build import Forest, call, moment, obj, result, thinking, tools_of
@@ -59,7 +60,7 @@ def _steps(forest: Forest, steps: list[Any], spawned: dict[str, str]) -> None:
         observation = step.get("observation")
         if isinstance(observation, dict):
             _results(forest, observation.get("results") or [], step, spawned)
-        _tokens(node, step.get("metrics"))
+        _tokens(node, step.get("metrics"), forest.place)
 
 
 def _step(forest: Forest, step: dict[str, Any]) -> Node:
@@ -106,14 +107,28 @@ def _results(forest: Forest, results: list[Any], step: dict[str, Any], spawned: 
                 spawned[str(reference.get("trajectory_id") or reference.get("session_id") or "")] = own
 
 
-def _tokens(node: Node, metrics: Any) -> None:
+def _tokens(node: Node, metrics: Any, place: Place) -> None:
     if not isinstance(metrics, dict) or not node.sampled:
         return
     ids, logprobs = metrics.get("completion_token_ids"), metrics.get("logprobs")
-    if isinstance(ids, list) and ids:
-        node.token_ids = ids
-        if isinstance(logprobs, list) and len(logprobs) == len(ids):
-            node.logprobs = logprobs
+    if not ids:
+        return
+    if not _are_ids(ids):
+        place.block("completion token ids that are no ids")
+        return
+    node.token_ids = ids
+    if isinstance(logprobs, list) and len(logprobs) == len(ids) and all(_is_logprob(p) for p in logprobs):
+        node.logprobs = logprobs
+    elif logprobs:
+        place.block("log-probabilities that do not fit their token ids")
+
+
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(type(i) is int and i >= 0 for i in value)
+
+
+def _is_logprob(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and value <= 0
 
 
 def _prompt_ids(trajectory: Trajectory, steps: list[Any]) -> None:
@@ -121,7 +136,7 @@ def _prompt_ids(trajectory: Trajectory, steps: list[Any]) -> None:
     metrics = [s.get("metrics") for s in steps if s.get("source") == "agent"]
     prompts = [m.get("prompt_token_ids") if isinstance(m, dict) else None for m in metrics]
     agents = [n for n in trajectory.nodes if n.message.role == "assistant"]
-    if len(trajectory.leaves()) != 1 or not prompts or not all(isinstance(p, list) and p for p in prompts):
+    if len(trajectory.leaves()) != 1 or not prompts or not all(p and _are_ids(p) for p in prompts):
         return
     if len(agents) != len(prompts) or any(a.token_ids is None for a in agents):
         return

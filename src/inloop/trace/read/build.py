@@ -111,6 +111,7 @@ class Pairing:
     def answer(self, call_id: str | None = None) -> str | None:
         """The call that a result answers: the first open one of its id, else its own word; without one, the oldest."""
         if call_id:
+            call_id = str(call_id)
             name = next((c for c in self.open if c.rstrip("+") == call_id.rstrip("+")), None)
             if name:
                 self.open.remove(name)

@@ -15,7 +15,7 @@ from inloop.errors import DataError
 from inloop.trace.jsonl import dump, loads
 from inloop.trace.read.build import Forest, Seen, moment, obj, outcome, result, tools_of
 from inloop.trace.read.messages import assistant, parts_of, role_of
-from inloop.trace.read.place import Bad, Place
+from inloop.trace.read.place import SHAPES, Bad, Place, why
 from inloop.trace.trajectory import Trajectory
 from inloop.types import Message, Text
 
@@ -101,8 +101,8 @@ def _unzstd(raw: bytes, size: int) -> bytes:
 def _try(sample: dict[str, Any], evaluation: dict[str, Any], place: Place) -> tuple[Trajectory | None, Place]:
     try:
         return _sample(sample, evaluation, place), place
-    except Bad as reason:
-        place.skip(str(reason))
+    except SHAPES as error:
+        place.skip(why(error))
         return None, place
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from inloop.trace.jsonl import loads
 from inloop.trace.read.build import Forest, Seen, call, moment, obj, result, thinking
-from inloop.trace.read.place import Bad, Place, image_of
+from inloop.trace.read.place import SHAPES, Bad, Place, image_of, why
 from inloop.trace.trajectory import Trajectory
 from inloop.types import Message, Part, Text
 
@@ -199,8 +199,8 @@ def _session(database: sqlite3.Connection, info: dict[str, Any], place: Place) -
             messages.append({"info": {**inner, "id": message_id}, "parts": parts})
     try:
         return read({"info": info, "messages": messages}, place), place
-    except Bad as reason:
-        place.skip(str(reason), kind="record")
+    except SHAPES as error:
+        place.skip(why(error), kind="record")
         return None, place
 
 
@@ -232,8 +232,8 @@ def read_storage(folder: Path, place: Place) -> Iterator[tuple[Trajectory | None
             continue
         try:
             yield read({"info": info[0], "messages": messages}, here), here
-        except Bad as reason:
-            here.skip(f"{path.name}: {reason}", kind="record")
+        except SHAPES as error:
+            here.skip(f"{path.name}: {why(error)}", kind="record")
             yield None, here
 
 

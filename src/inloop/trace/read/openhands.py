@@ -23,7 +23,7 @@ from inloop.trace.read.build import (
     tools_of,
 )
 from inloop.trace.read.messages import parts_of
-from inloop.trace.read.place import Bad, Place
+from inloop.trace.read.place import SHAPES, Bad, Place, why
 from inloop.trace.read.talk import Talk
 from inloop.trace.trajectory import Node, Trajectory
 from inloop.types import Message, Part, Text
@@ -157,13 +157,13 @@ def read_conversation(folder: Path, place: Place) -> Iterator[tuple[Trajectory |
         try:
             event = loads(path.read_bytes())
             events.take(obj(event), here)
-        except (OSError, ValueError) as error:
-            here.skip(f"{path.name}: {error}", kind="event" if isinstance(error, Bad) else "file")
+        except (OSError, *SHAPES) as error:
+            here.skip(f"{path.name}: {why(error)}", kind="event")
     try:
         events.close()
         trajectory = forest.done()
-    except Bad as reason:
-        place.skip(str(reason), kind="session")
+    except SHAPES as error:
+        place.skip(why(error), kind="session")
         yield None, place
         return
     _base_state(folder / "base_state.json", trajectory, place)

@@ -39,7 +39,7 @@ class Reader:
             return "harness" not in record and ("cwd" in record or "version" in record)
         if kind == "message":
             inner = obj(record.get("message"))
-            return inner.get("role") in _ROLES and ("parentId" in record or isinstance(inner.get("content"), list))
+            return str(inner.get("role")) in _ROLES and ("parentId" in record or isinstance(inner.get("content"), list))
         return isinstance(kind, str) and "parentId" in record
 
     def feed(self, record: dict[str, Any], place: Place) -> str:

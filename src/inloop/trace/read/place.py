@@ -18,6 +18,15 @@ class Bad(ValueError):
     """A record that can't be used; its text is the reason that is counted."""
 
 
+SHAPES = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError)
+"""What reading key by key raises when a foreign value has a type that its format never gives it."""
+
+
+def why(error: Exception) -> str:
+    """The reason that is counted."""
+    return str(error) if isinstance(error, Bad) else f"unexpected shape: {type(error).__name__}: {str(error)[:80]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     file: str

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from inloop.trace.jsonl import dump
 from inloop.trace.read import (
     anthropic,
     atif,
@@ -27,9 +29,9 @@ from inloop.trace.read import (
     terminus,
 )
 from inloop.trace.read.build import kind_of
-from inloop.trace.read.place import Bad, Place
+from inloop.trace.read.place import SHAPES, Place, why
 from inloop.trace.read.source import magic, records
-from inloop.trace.trajectory import Trajectory
+from inloop.trace.trajectory import Trajectory, message_to_dict
 
 ROWS: tuple[Any, ...] = (inloop, atif, mini, swe_agent, openhands, opencode, terminus, sharegpt, anthropic, chat)
 """Formats whose trajectory is one record: `sniff(row)`, `read(row, place)`. The narrower come first."""
@@ -136,8 +138,8 @@ class _Route:
         if isinstance(value, dict) and (reader := self._session(value)):
             try:
                 kind = reader.feed(value, place)
-            except Bad as reason:
-                place.skip(str(reason))
+            except SHAPES as error:
+                place.skip(why(error))
                 return
             if kind:
                 self.tally.metadata[kind] += 1
@@ -149,10 +151,12 @@ class _Route:
 
     def _row(self, value: Any, place: Place) -> Iterator[Trajectory]:
         if inspect_log.sniff(value):
+            had = len(place.skipped)
+            found = [t for t, _ in inspect_log.read_log(value, place) if t is not None]
+            if not found and len(place.skipped) == had:
+                place.skip("no samples in the log", kind="session")
             self.tally.used += 1
-            for trajectory, _ in inspect_log.read_log(value, place):
-                if trajectory is not None:
-                    yield finished(trajectory)
+            yield from map(finished, found)
             return
         reader = self.row_reader if self.row_reader and _first_claim(value, self.row_reader) else None
         reader = reader or next((r for r in ROWS if r.sniff(value)), None)
@@ -163,14 +167,14 @@ class _Route:
         self.row_reader = reader
         try:
             trajectory = reader.read(value, place)
-        except Bad as reason:
-            place.skip(str(reason))
+        except SHAPES as error:
+            place.skip(why(error))
             return
         self.tally.used += 1
         yield finished(trajectory)
 
     def _session(self, record: dict[str, Any]) -> SessionReader | None:
-        if "type" not in record:
+        if not isinstance(record.get("type"), str):
             return None
         for place, reader in enumerate(self.sessions):
             if reader.owns(record):
@@ -217,6 +221,7 @@ def _is_element(value: Any) -> bool:
 
 def finished(trajectory: Trajectory) -> Trajectory:
     """Counts, the same for every format: what the model did once, however many contexts show it."""
+    _once(trajectory)
     turns = calls = results = 0
     shown: dict[str, bool] = {}
     """call id -> its newest turn is a copy or a demonstration."""
@@ -230,3 +235,19 @@ def finished(trajectory: Trajectory) -> Trajectory:
             results += not (again or shown.get(message.call_id or "", False))
     trajectory.counts |= {"turns": turns, "calls": calls, "results": results}
     return trajectory
+
+
+def _once(trajectory: Trajectory) -> None:
+    """A turn that a file holds twice after the same history (it was appended to itself) is sampled once."""
+    parents = [n.parent for n in trajectory.nodes]
+    if len(set(parents)) == len(parents):
+        return
+    chain: dict[str | None, bytes] = {None: b""}
+    seen: set[bytes] = set()
+    for node in trajectory.nodes:
+        said = dump([message_to_dict(node.message), node.token_ids])
+        key = chain[node.id] = hashlib.blake2b(chain[node.parent] + said, digest_size=16).digest()
+        if node.sampled and key in seen:
+            node.sampled, node.message = False, replace(node.message, origin="copy")
+        elif node.sampled:
+            seen.add(key)

@@ -87,6 +87,7 @@ class Talk(Forest):
         if len(many) > 1:
             self.place.block("one result for several calls")
         own = message.get("tool_call_id") or message.get("toolCallId") or (many[0] if many else None)
+        own = str(own) if isinstance(own, str | int) and own != "" else None
         failed = bool(message.get("is_error") or message.get("isError") or message.get("error"))
         parts = tuple(parts_of(content, self.place)) or (Text(text=""),)
         self.add(result(self.pairing.answer(own), "", parts=parts, is_error=failed), **kw)
