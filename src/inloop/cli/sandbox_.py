@@ -60,7 +60,7 @@ def list_(json_output: bool = JSON) -> None:
 
 @app.command()
 def clean(json_output: bool = JSON) -> None:
-    """Remove what dead owners left: processes, mounts, control groups, containers, folders. Live ones are not touched."""
+    """Remove what dead owners left: processes, control groups, containers, folders. Live sandboxes are not touched."""
     console.quieten(json_output)
     with bar("clean", 1) as progress:
         done = lease.clean()
@@ -68,10 +68,8 @@ def clean(json_output: bool = JSON) -> None:
     if json_output:
         console.emit({"leases": done.leases, "processes": done.processes, "groups": done.groups, "left": done.left})
     else:
-        console.out.print(
-            f"{len(done.leases)} stale leases, {len(done.processes)} processes, {len(done.groups)} control groups removed",
-            highlight=False,
-        )
+        counts = f"{len(done.leases)} stale leases, {len(done.processes)} processes, {len(done.groups)} control groups"
+        console.out.print(f"{counts} removed", highlight=False)
         console.closing("nothing" if not done.anything else "removed what dead owners left")
     if done.left:
         raise SandboxFault(f"could not remove {', '.join(done.left)}", fix="try again, or as root")

@@ -66,6 +66,8 @@ class SandboxSpec:
     owner: str = ""
     """Who holds the lease, for the person who lists it: a run folder, a task id."""
     workdir: str = "/workspace"
+    mounts: tuple[tuple[Path, str], ...] = ()
+    """Folders of the host that are visible as well, read only: (host path, path inside). Bubblewrap only."""
 
 
 class Sandbox(Protocol):

@@ -94,6 +94,7 @@ class BubblewrapSandbox:
             launch.Overlay(self.spec.workspace, self.workdir),
             launch.Control(shell.CONTROL),
             *installed.hide(self.spec.workspace),
+            *(launch.Bind(source, target, mapped=False) for source, target in self.spec.mounts),
         )
         return launch.launch(
             launch.Launch(

@@ -26,6 +26,7 @@ SPARE_PROCESSES = 4
 SAFE_FD = 400
 """Descriptors are moved up here before they are put in place, so that none is overwritten."""
 
+STOP_SECONDS = 5.0
 IDLE_MS = 2
 """No request for so long: time to prepare the next start."""
 
@@ -318,12 +319,13 @@ class Slot:
             }
 
     def stop(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
-        """Kill the pid namespace: its first process can't end before all the others are gone."""
+        """Kill the pid namespace: its first process can't end before all the others are gone, and bubblewrap outside
+        ends after it."""
         if self.child:
-            for pid in (self.init, self.child):
-                with contextlib.suppress(ProcessLookupError):
-                    if pid:
-                        os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.init or self.child, signal.SIGKILL)
+            if not _ended(self.child, STOP_SECONDS):
+                os.kill(self.child, signal.SIGKILL)
             self._reap(0)
         return {"running": False, **self.status}, []
 
@@ -420,6 +422,17 @@ def _become(sock: socket.socket, uid: int, limits: dict[int, int]) -> None:
         os.dup2(os.open(order["filter"], os.O_RDONLY), SAFE_FD + 91)
     os.dup2(settings, SAFE_FD + 92)
     os.execve(order["command"][0], order["command"], {})
+
+
+def _ended(pid: int, seconds: float) -> bool:
+    """Whether a child ended in time; it is not reaped."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        return bool(poll.poll(int(seconds * 1000)))
+    finally:
+        os.close(pidfd)
 
 
 def _copy_regular(source: str, target: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import socket
@@ -170,4 +171,10 @@ def _forget_pool() -> None:
             _pool = None
 
 
+def _end_pool() -> None:
+    if _pool is not None and _pool.pid == os.getpid():
+        _pool.close()
+
+
 os.register_at_fork(after_in_child=_forget_pool)
+atexit.register(_end_pool)
