@@ -62,13 +62,20 @@ def collect(tasks: Sequence[Task], run: Run, plan: Plan, out: Path, *, scope: st
 
 def _same_plan(path: Path, identity: dict[str, Any]) -> None:
     if path.is_file():
-        before = json.loads(path.read_text())
+        before = _read_plan(path)
         changed = sorted(k for k in {*before, *identity} if before.get(k) != identity.get(k))
         if changed:
             was = "; ".join(f"{k}: {before.get(k)} there, {identity.get(k)} now" for k in changed)
             raise DataError(f"{path.parent} holds another collection ({was})", fix="choose another --out")
     else:
         files.write_json(path, identity)
+
+
+def _read_plan(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{path}: {error}", fix="delete it if this folder is yours to go on with") from None
 
 
 class _Collection:
@@ -92,6 +99,10 @@ class _Collection:
                 self._drive(bar)
         except KeyboardInterrupt:
             self.summary.ended = "interrupted"
+            held = self.summary.before + self.summary.done
+            progress.console.print(
+                f"stopped: {held} rollouts are kept in {self.out}; the same command goes on from there"
+            )
             raise
         finally:
             self._close()
