@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import time
 import types
 from typing import Any
 
@@ -24,6 +25,8 @@ from inloop.verify.inside.lay import Laid
 
 PR_SET_DUMPABLE = 4
 MAX_HANDLES = 10_000
+WATCH = 0.1
+"""Seconds between two looks at what the children use."""
 MUTABLE = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.Counter)
 """Arguments that a call may change in place; their new content goes back."""
 
@@ -43,11 +46,15 @@ def main() -> None:
 
 
 def serve_meters(meters: list[Meter]) -> None:
+    looked = 0.0
     while meters:
-        ready, _, _ = select.select(meters, [], [], 0.1 if any(m.pid for m in meters) else None)
-        for meter in list(meters):
-            meter.watch()
-            if meter in ready and not meter.serve():
+        ready, _, _ = select.select(meters, [], [], WATCH if any(m.pid for m in meters) else None)
+        if time.monotonic() - looked >= WATCH:  # looking costs more than answering: not once a message
+            for meter in meters:
+                meter.watch()
+            looked = time.monotonic()
+        for meter in ready:
+            if not meter.serve():
                 meter.end()
                 meters.remove(meter)
 
@@ -97,7 +104,11 @@ class Meter:
     def mark(self, budget: float) -> float:
         """CPU seconds since the last mark; the next stretch may use `budget` seconds."""
         now = cpu_of(self.pid, self.known()) if self.pid else self.base
-        used, self.base, self.budget = now - self.base, now, budget
+        used, self.base = now - self.base, now
+        if self.budget and used > self.budget:
+            self.spent = True
+            self.end()
+        self.budget = budget
         return max(0.0, used)
 
     def watch(self) -> None:
