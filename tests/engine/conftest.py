@@ -32,8 +32,21 @@ def plain(tiny: Path) -> Any:
 @pytest.fixture(scope="session")
 def shared_engine(tiny: Path) -> Iterator[EmbeddedEngine]:
     """One process for the tests that leave its weights alone."""
+    with EmbeddedEngine.start(tiny, dtype="float32", slots=8) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def spare_engine(tiny: Path) -> Iterator[EmbeddedEngine]:
     with EmbeddedEngine.start(tiny, dtype="float32", slots=4) as engine:
         yield engine
+
+
+@pytest.fixture
+def changeable(spare_engine: EmbeddedEngine, plain: Any) -> EmbeddedEngine:
+    """One process for the tests that change weights, each from the base weights at version 0."""
+    spare_engine.load_weights(plain.named_parameters(), 0)
+    return spare_engine
 
 
 @pytest.fixture

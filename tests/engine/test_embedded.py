@@ -12,23 +12,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from engine.elsewhere import ask, ask_and_close
 from engine.tiny import make_model, rescore
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 from inloop.engine.base import Completion, ContextFull, Sampling
+from inloop.engine.core import Core
 from inloop.engine.embedded import EmbeddedEngine
+from inloop.engine.scheduler import Outcome, Request
 from inloop.errors import EngineFault, InloopError
 
 Start = Callable[..., EmbeddedEngine]
 LONG = Sampling(max_tokens=200, ignore_eos=True, seed=1)
+
+PEFT_WARNS = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")
+pytestmark = pytest.mark.xdist_group("engine")  # one process serves them all
 
 
 def test_a_turn_computes_only_what_is_new(shared_engine: EmbeddedEngine, plain: Any) -> None:
@@ -45,8 +51,8 @@ def test_a_turn_computes_only_what_is_new(shared_engine: EmbeddedEngine, plain: 
     assert third.logprobs == pytest.approx(rescore(plain, edited, third.token_ids), abs=1e-4)
 
 
-def test_a_group_computes_its_prompt_once(start: Start, plain: Any) -> None:
-    engine = start(slots=6)
+def test_a_group_computes_its_prompt_once(shared_engine: EmbeddedEngine, plain: Any) -> None:
+    engine = shared_engine
     prompt = [3 + i % 90 for i in range(60)]
     with ThreadPoolExecutor(6) as pool:
         asks = [
@@ -119,19 +125,19 @@ def changed(model: Any, seed: int) -> Any:
     return model
 
 
-def test_new_weights_serve_at_once_and_running_requests_go_on(start: Start, tiny: Path) -> None:
-    engine = start()
+def test_new_weights_serve_at_once_and_running_requests_go_on(changeable: EmbeddedEngine, tiny: Path) -> None:
+    engine = changeable
     new = changed(AutoModelForCausalLM.from_pretrained(tiny).eval(), 1)
     _, running = engine.submit([5, 6, 7], LONG)
-    engine.load_weights(((n, p) for n, p in new.named_parameters() if n != "lm_head.weight"), 7)
+    engine.load_weights(new.named_parameters(), 7)
     assert len(running.result(60).token_ids) == 200
     got = engine.generate([5, 6, 7], Sampling(max_tokens=10, seed=1), conversation="a")
     assert got.weight_version == 7 == engine.info().weight_version
     assert got.logprobs == pytest.approx(rescore(new, [5, 6, 7], got.token_ids), abs=1e-4)
 
 
-def test_a_conversation_is_computed_anew_after_a_swap(start: Start, tiny: Path) -> None:
-    engine = start()
+def test_a_conversation_is_computed_anew_after_a_swap(changeable: EmbeddedEngine, tiny: Path) -> None:
+    engine = changeable
     first = engine.generate([5, 6, 7], Sampling(max_tokens=5, seed=1, ignore_eos=True), conversation="a")
     new = changed(AutoModelForCausalLM.from_pretrained(tiny).eval(), 2)
     engine.load_weights(new.named_parameters(), 1)
@@ -141,18 +147,26 @@ def test_a_conversation_is_computed_anew_after_a_swap(start: Start, tiny: Path) 
     assert second.logprobs == pytest.approx(rescore(new, history, second.token_ids), abs=1e-4)
 
 
-def test_tied_head_follows_the_embedding(start: Start, tmp_path: Path) -> None:
+def test_tied_head_follows_the_embedding(tmp_path: Path) -> None:
     folder = make_model(tmp_path / "tied", tie_word_embeddings=True)
-    engine = start(folder)
+    core = Core(folder, name="tied", dtype="float32", max_model_len=64, slots=1)
     new = changed(AutoModelForCausalLM.from_pretrained(folder).eval(), 3)
-    engine.load_weights([(n, p) for n, p in new.named_parameters() if n != "lm_head.weight"], 1)
-    got = engine.generate([5, 6, 7], Sampling(max_tokens=10, seed=1))
-    assert got.logprobs == pytest.approx(rescore(new, [5, 6, 7], got.token_ids), abs=1e-4)
+    got: list[Outcome] = []
+    with torch.inference_mode():
+        core.swap([(n, p) for n, p in new.named_parameters() if n != "lm_head.weight"], 1)
+        core.scheduler.add(Request(prompt=[5, 6, 7], sampling=Sampling(max_tokens=10, seed=1), done=got.append))
+        while not core.scheduler.idle:
+            core.scheduler.step()
+    (completion,) = got
+    assert isinstance(completion, Completion)
+    assert completion.logprobs == pytest.approx(rescore(new, [5, 6, 7], completion.token_ids), abs=1e-4)
 
 
 @pytest.mark.parametrize("wrong", [{"no.such.weight": (2, 2)}, {"model.norm.weight": (3,)}], ids=["name", "shape"])
-def test_weights_that_do_not_fit_change_nothing(start: Start, plain: Any, wrong: dict[str, tuple[int, ...]]) -> None:
-    engine = start()
+def test_weights_that_do_not_fit_change_nothing(
+    changeable: EmbeddedEngine, plain: Any, wrong: dict[str, tuple[int, ...]]
+) -> None:
+    engine = changeable
     good = ("model.embed_tokens.weight", torch.zeros(400, 64))
     with pytest.raises(InloopError, match=next(iter(wrong))):
         engine.load_weights([good, *((n, torch.zeros(s)) for n, s in wrong.items())], 5)
@@ -174,8 +188,9 @@ def adapter(tiny: Path, folder: Path, seed: int) -> Any:
     return model
 
 
-def test_adapters_come_and_go_exactly(start: Start, tiny: Path, tmp_path: Path) -> None:
-    engine = start()
+@PEFT_WARNS
+def test_adapters_come_and_go_exactly(changeable: EmbeddedEngine, tiny: Path, tmp_path: Path) -> None:
+    engine = changeable
     wish = Sampling(max_tokens=10, seed=1, ignore_eos=True)
     before = engine.generate([5, 6, 7], wish)
     for version in (1, 2):
@@ -190,8 +205,9 @@ def test_adapters_come_and_go_exactly(start: Start, tiny: Path, tmp_path: Path) 
     assert (after.token_ids, after.logprobs) == (before.token_ids, before.logprobs)
 
 
-def test_wrong_adapters_are_refused(start: Start, tiny: Path, tmp_path: Path) -> None:
-    engine = start()
+@PEFT_WARNS
+def test_wrong_adapters_are_refused(changeable: EmbeddedEngine, tiny: Path, tmp_path: Path) -> None:
+    engine = changeable
     other = make_model(tmp_path / "other", hidden_size=32)
     adapter(other, tmp_path / "misfit", 1)
     adapter(tiny, tmp_path / "dora", 1)
@@ -212,8 +228,9 @@ def engine_pid(engine: EmbeddedEngine) -> int:
     return engine._supervisor.pid
 
 
-def test_it_dies_and_comes_back_with_the_weights_it_had(start: Start, tiny: Path, tmp_path: Path) -> None:
-    engine = start(max_model_len=256)
+@PEFT_WARNS
+def test_it_dies_and_comes_back_with_the_weights_it_had(changeable: EmbeddedEngine, tiny: Path, tmp_path: Path) -> None:
+    engine = changeable
     new = changed(AutoModelForCausalLM.from_pretrained(tiny).eval(), 4)
     engine.load_weights(new.named_parameters(), 3)
     adapter(tiny, tmp_path / "lora", 5)
@@ -242,23 +259,13 @@ def test_closed_engine_is_a_fault(start: Start) -> None:
             gone.generate([5], Sampling(max_tokens=1))
 
 
-def ask_from_elsewhere(engine: EmbeddedEngine, seed: int) -> Completion:
-    try:
-        return engine.generate([5, 6, 7], Sampling(max_tokens=8, seed=seed, ignore_eos=True))
-    finally:
-        engine.close()
-
-
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_other_processes_speak_to_the_same_engine(shared_engine: EmbeddedEngine, method: str) -> None:
-    here = [ask_from(shared_engine, seed) for seed in range(2)]
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        there = pool.starmap(ask_from_elsewhere, [(shared_engine, seed) for seed in range(2)])
+    here = [ask(shared_engine, seed) for seed in range(2)]
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        there = list(pool.map(ask_and_close, [shared_engine] * 2, range(2)))
     assert [c.token_ids for c in there] == [c.token_ids for c in here]
-
-
-def ask_from(engine: EmbeddedEngine, seed: int) -> Completion:
-    return engine.generate([5, 6, 7], Sampling(max_tokens=8, seed=seed, ignore_eos=True))
 
 
 STARTER = """

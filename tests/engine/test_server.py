@@ -19,6 +19,8 @@ from inloop.engine.server import EngineServer
 
 HELLO = [{"role": "user", "content": "hello"}]
 
+pytestmark = pytest.mark.xdist_group("engine")  # one process serves them all
+
 
 @pytest.fixture(scope="module")
 def server(shared_engine: EmbeddedEngine) -> Iterator[EngineServer]:

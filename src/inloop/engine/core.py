@@ -84,7 +84,7 @@ class Core:
 
     def _swapped(self, version: int) -> None:
         self.forward.weights_changed()
-        self.scheduler.version = version
+        self.scheduler.weights_changed(version)
 
     def run(self) -> None:
         """Until `stop`: jobs first, then a step; sleeps when there is nothing to do."""

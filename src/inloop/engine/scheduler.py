@@ -76,14 +76,23 @@ class Scheduler:
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
         self.version = 0
+        """The caller's number of the present weights."""
+        self._epoch = 0
+        """Our own: a version may be used twice, and a cache of other weights must not be."""
         self.meters = Meters()
 
     @property
     def idle(self) -> bool:
         return not self.waiting and not self.running
 
+    def weights_changed(self, version: int) -> None:
+        """Running requests go on; what rests in the cache is computed anew when it is next wanted."""
+        self.version = version
+        self._epoch += 1
+
     def measured(self) -> dict[str, float]:
-        return {**asdict(self.meters), "running": len(self.running), "waiting": len(self.waiting)}
+        now = {"running": len(self.running), "waiting": len(self.waiting), "cpu_seconds": time.process_time()}
+        return {**asdict(self.meters), **now}
 
     def add(self, request: Request) -> None:
         if len(request.prompt) >= self.max_model_len:
@@ -135,14 +144,14 @@ class Scheduler:
     def _admit(self) -> None:
         for _ in range(len(self.waiting)):
             request = self.waiting.popleft()
-            seat = self.seats.find(request.prompt, request.conversation, self.version)
+            seat = self.seats.find(request.prompt, request.conversation, self._epoch)
             if seat is None:
                 self.waiting.append(request)
                 continue
             self._seat(request, seat)
 
     def _seat(self, request: Request, seat: Seat) -> None:
-        self.seats.take(seat, request.prompt, request.conversation, self.version)
+        self.seats.take(seat, request.prompt, request.conversation, self._epoch)
         slot = request.slot = seat.slot
         if seat.source is not None and seat.shared > seat.kept:
             self.forward.copy_prefix(seat.source.index, slot.index, seat.shared)

@@ -23,7 +23,7 @@ class Slot:
     """What the cache holds, or will hold when the running prompt is through."""
     computed: int = 0
     """How many of `tokens` are in the cache."""
-    version: int = 0
+    epoch: int = 0
     """Weights that computed them."""
     busy: bool = False
     used: int = 0
@@ -57,27 +57,27 @@ class Seats:
         self.share = share
         self._clock = itertools.count(1)
 
-    def find(self, prompt: Sequence[int], conversation: str | None, version: int) -> Seat | None:
+    def find(self, prompt: Sequence[int], conversation: str | None, epoch: int) -> Seat | None:
         """None when the prompt has to wait: no slot is free, or what it would copy is still being computed."""
         tokens = np.asarray(prompt, np.int64)
-        own = self._own(tokens, conversation, version)
+        own = self._own(tokens, conversation, epoch)
         if own is not None and own.busy:
             return None
         slot = own or self._free()
         if slot is None:
             return None
         room = len(tokens) - 1  # the last token is always computed: its logits are wanted
-        kept = min(common(slot.tokens[: slot.computed], tokens), room) if slot.version == version else 0
+        kept = min(common(slot.tokens[: slot.computed], tokens), room) if slot.epoch == epoch else 0
         if not self.share:
             return Seat(slot, kept)
-        source, shared = self._best_source(slot, tokens[:room], version)
+        source, shared = self._best_source(slot, tokens[:room], epoch)
         if source is None or shared < kept + MIN_SHARED:
             return Seat(slot, kept)
         return Seat(slot, kept, source, shared) if shared <= source.computed else None
 
-    def take(self, seat: Seat, prompt: Sequence[int], conversation: str | None, version: int) -> None:
+    def take(self, seat: Seat, prompt: Sequence[int], conversation: str | None, epoch: int) -> None:
         slot = seat.slot
-        slot.conversation, slot.version, slot.busy = conversation, version, True
+        slot.conversation, slot.epoch, slot.busy = conversation, epoch, True
         slot.tokens = np.asarray(prompt, np.int64)
         slot.computed = max(seat.kept, seat.shared)
         slot.used = next(self._clock)
@@ -93,11 +93,11 @@ class Seats:
             if slot.conversation == conversation:
                 slot.conversation, slot.used = None, 0
 
-    def _own(self, tokens: Tokens, conversation: str | None, version: int) -> Slot | None:
+    def _own(self, tokens: Tokens, conversation: str | None, epoch: int) -> Slot | None:
         if conversation is not None:
             return next((s for s in self.slots if s.conversation == conversation), None)
         anonymous = [s for s in self.slots if s.conversation is None and not s.busy and s.computed >= MIN_SHARED]
-        continued = [s for s in anonymous if s.version == version and common(s.tokens, tokens) == s.computed]
+        continued = [s for s in anonymous if s.epoch == epoch and common(s.tokens, tokens) == s.computed]
         return max(continued, key=lambda s: s.computed, default=None)
 
     def _free(self) -> Slot | None:
@@ -105,7 +105,7 @@ class Seats:
         idle = [s for s in self.slots if not s.busy]
         return min(idle, key=lambda s: (s.computed > 0, s.conversation is not None, s.used, s.index), default=None)
 
-    def _best_source(self, slot: Slot, tokens: Tokens, version: int) -> tuple[Slot | None, int]:
-        found = [(common(s.tokens, tokens), s) for s in self.slots if s is not slot and s.version == version]
+    def _best_source(self, slot: Slot, tokens: Tokens, epoch: int) -> tuple[Slot | None, int]:
+        found = [(common(s.tokens, tokens), s) for s in self.slots if s is not slot and s.epoch == epoch]
         shared, source = max(found, key=lambda pair: (pair[0], pair[1].computed), default=(0, slot))
         return (None, 0) if source is slot else (source, shared)

@@ -21,7 +21,8 @@ from inloop.errors import EngineFault, InloopError
 PROCESSED = "processed_logprobs"
 KEPT_ADAPTERS = 2
 """The present policy and the one before, which requests in flight may still name."""
-LAUNCH_FLAGS = ("--logprobs-mode", PROCESSED, "--return-tokens-as-token-ids", "--enable-lora", "--max-loras", "2")
+LAUNCH_FLAGS = ("--logprobs-mode", PROCESSED, "--return-tokens-as-token-ids")
+ADAPTER_FLAGS = ("--enable-lora", "--max-loras", "2", "--max-lora-rank", "64")
 LAUNCH_ENV = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_NO_USAGE_STATS": "1"}
 
 
