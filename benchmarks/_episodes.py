@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from inloop.trace.trajectory import Node, Trajectory
 from inloop.types import Call, Message, Reward, StopReason, Text, Verdict, message
 
-WORDS = "count total items value limit start end index width text line token price rate amount score left right".split()
+WORDS = [
+    "count", "total", "items", "value", "limit", "start", "end", "index", "width", "text", "line", "token", "price",
+    "rate", "amount", "score", "left", "right",
+]  # fmt: skip
 SYSTEM = (
     "Work on the code in this folder. Each turn, write one block:\n```read FILE```\n```edit FILE\nold lines\n=======\n"
     "new lines\n```\n```test```\n```submit```\nRead before you edit. Test before you submit."

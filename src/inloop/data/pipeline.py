@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from inloop.config import to_dict
 from inloop.data import decontaminate, provenance, selection
 from inloop.data.audit import Audit, audit
 from inloop.data.builder import Builder
@@ -165,7 +166,7 @@ def _header(
         dialect=dialect.name,
         template=template_hash(tokenizer),
         harness=harness.record(),
-        mask=asdict(config.mask),
+        mask=to_dict(config.mask),
         max_tokens=config.max_tokens,
         counts=counts(samples),
     )
