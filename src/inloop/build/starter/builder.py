@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from inloop.build.audit import Auditor
 from inloop.build.mutations import misspell
 from inloop.build.patch import make_patch
 from inloop.build.starter import render
 from inloop.build.starter.breaks import KINDS, expected, plausible_lines
+from inloop.build.starter.bundle import audit_all
 from inloop.build.starter.library import Entry, entries
 from inloop.build.starter.plan import MIX, Choice, Plan, check_mix, split_of
 from inloop.build.starter.rename import choose, rename
 from inloop.build.starter.trial import Outcome, attempt_all
 from inloop.errors import TaskError
 from inloop.progress import bar
+from inloop.tasks.cards import why_unaudited
 from inloop.tasks.folder import load_task, write_task
 from inloop.tasks.task import Limits, Provenance, Task, VerifySpec
 
@@ -66,10 +71,13 @@ def build_starter(
     mix: Mapping[str, float] = MIX,
     test_share: float = TEST_SHARE,
     library: Sequence[Entry] | None = None,
+    audit: bool = True,
+    workers: int = 0,
 ) -> Built:
-    """Write `n` task folders under `out`, split by function; the same arguments give the same bytes.
+    """Write `n` task folders under `out`, split by function, and audit them; the same arguments give the same files.
 
-    A task that is there already, byte for byte, is kept with its card. Raises TaskError on bad arguments."""
+    A task that is there already, byte for byte, is kept, and so is a card that is valid for it: a run that was
+    interrupted goes on. `workers`: audits at once, 0 for one a core. Raises TaskError on bad arguments."""
     check_mix(mix, KINDS)
     if n < 1 or not 0 <= test_share < 1:
         raise TaskError(f"n = {n}, test share = {test_share}", fix="n of at least 1, a share in [0, 1)")
@@ -80,7 +88,22 @@ def build_starter(
             if draft:
                 built.tasks.append(_write(draft, Path(out), seed, len(built.tasks), built))
             progress.step()
+    if audit:
+        _audit(built, workers or os.cpu_count() or 1)
     return built
+
+
+def _audit(built: Built, workers: int) -> None:
+    """Give every task a card; one that fails is taken away again, and counted."""
+    waiting = [t for t in built.tasks if why_unaudited(t)]
+    with bar("audit", len(waiting)) as progress:
+        done = {t.id: t for t in audit_all(waiting, Auditor(), workers, progress.step)}
+    tasks = [done.get(t.id, t) for t in built.tasks]
+    for task in tasks:
+        if why := why_unaudited(task):
+            built.dropped[why.split(":")[0]] += 1
+            shutil.rmtree(task.root)
+    built.tasks = [t for t in tasks if t.root.is_dir()]
 
 
 def _choices(

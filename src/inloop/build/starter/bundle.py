@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from inloop.verify.oracle import oracle_diff
 from inloop.verify.record import Run
 
 REPEATS = 3
+VARIANTS = 2
+"""Sets of canary twins a task."""
 SIZE = 24
 """Tasks in one sandbox."""
 LIMITS = Limits(wall_seconds=300.0, memory_mb=768)
@@ -42,6 +45,21 @@ def bundles(tasks: Sequence[Task], size: int = SIZE) -> list[list[Task]]:
         out[at].append(task)
         names[at] |= mine
     return out
+
+
+def audit_all(tasks: Sequence[Task], auditor: Auditor, workers: int, step: Callable[[int], None]) -> list[Task]:
+    """Audit in bundles, several at once, in the order of `tasks`; `step` is told how many more are done."""
+    parts = bundles(tasks)
+    done: dict[str, Task] = {}
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="audit")
+    try:
+        for future in as_completed([pool.submit(audit_bundle, part, auditor) for part in parts]):
+            audited = future.result()
+            done.update({t.id: t for t in audited})
+            step(len(audited))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return [done[t.id] for t in tasks]
 
 
 def audit_bundle(tasks: Sequence[Task], auditor: Auditor) -> list[Task]:
@@ -105,7 +123,9 @@ class _Bundle:
     def faults(self) -> dict[str, str]:
         """Task id -> '' or what is not as it should be. Twins are written to the tasks' folders."""
         found = {t.id: self._texts(t) for t in self.tasks}
-        made = twins.check(self.tests.sources, self.whole.verify.expected, lambda h: self._run(self.solution, h).runs)
+        made = twins.check(
+            self.tests.sources, self.whole.verify.expected, lambda h: self._run(self.solution, h).runs, VARIANTS
+        )
         for task in self.tasks:
             mine = _own_twins(task, made)
             twins.save(task, mine, {n: self.tests.sources[n] for n in task.verify.tests})
@@ -124,9 +144,9 @@ class _Bundle:
         return "; ".join(out)
 
     def _repeats(self, made: twins.Twins) -> Iterator[tuple[str, str]]:
-        """The solution passes, each time: with twins in the halves, the last time without."""
-        pairs = [two_halves(self.tests.sources, *made.pick()) for _ in range(REPEATS - 1)]
-        pairs.append([half(self.tests.sources, 0, frozenset())])
+        """The solution passes, each time: first with twins in the halves, then without."""
+        plain = half(self.tests.sources, 0, frozenset())
+        pairs = [two_halves(self.tests.sources, *made.pick()), *([plain] for _ in range(REPEATS - 1))]
         started = time.monotonic()
         ran = self._run(self.solution, [h for pair in pairs for h in pair])
         self.seconds, self.memory_mb = time.monotonic() - started, ran.peak_memory_mb
