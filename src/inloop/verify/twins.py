@@ -45,9 +45,14 @@ class Twins:
 NONE = Twins({})
 
 
-def check(sources: dict[str, str], expected: tuple[str, ...], run: Callable[[list[Half]], list[Run]]) -> Twins:
+def check(
+    sources: dict[str, str],
+    expected: tuple[str, ...],
+    run: Callable[[list[Half]], list[Run]],
+    variants: int = VARIANTS,
+) -> Twins:
     """Try the twins of fresh seeds on the solution; `run` runs halves on it. Those that don't fail are dropped."""
-    seeds = [random.SystemRandom().randrange(1, 1 << 48) for _ in range(VARIANTS)]
+    seeds = [random.SystemRandom().randrange(1, 1 << 48) for _ in range(variants)]
     halves = [half(sources, seed, twinned(sources, seed)) for seed in seeds]
     usable: dict[int, frozenset[Key]] = {}
     dropped: dict[str, str] = {}
