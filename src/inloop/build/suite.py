@@ -65,6 +65,8 @@ class Job:
     seconds: float = 60.0
     """Of CPU time: a loaded machine does not change what is found. Of wall time, four times as many and 20 more."""
     trace: bool = False
+    limit: float = 0.0
+    """CPU seconds of one test, after which it fails; 0 for none."""
 
 
 class Lab:
@@ -123,6 +125,7 @@ class Lab:
             "path": list(self.path),
             "seconds": job.seconds,
             "trace": job.trace,
+            "limit": job.limit,
         }
 
 
@@ -184,7 +187,7 @@ def baseline(tree: Tree, owner: str) -> Baseline:
     if not files:
         raise TaskError(f"{tree.name} has no tests (no test_*.py in it)", fix="use a repository that carries its tests")
     with lab(tree, owner) as place:
-        first = _whole(place, Job("plain", files, {}, SUITE_SECONDS))
+        first = _whole(place, Job("plain", files, {}, SUITE_SECONDS, limit=2 * TEST_SECONDS))
         if not any(t.outcome == "passed" for t in first.tests.values()):
             raise _nothing_passes(tree, first)
         quick = tuple(t.id for t in first.tests.values() if t.outcome == "passed" and t.seconds <= TEST_SECONDS)
@@ -206,10 +209,10 @@ def _compare(tree: Tree, first: JobResult, second: JobResult) -> Baseline:
     passing, dropped = {}, {}
     for test in first.tests.values():
         again = second.tests.get(test.id)
-        if test.outcome != "passed":
-            dropped[test.id] = "test is skipped" if test.outcome == "skipped" else "test fails as it stands"
-        elif test.seconds > TEST_SECONDS:
+        if test.seconds > TEST_SECONDS:
             dropped[test.id] = f"test takes over {TEST_SECONDS} s"
+        elif test.outcome != "passed":
+            dropped[test.id] = "test is skipped" if test.outcome == "skipped" else "test fails as it stands"
         elif again is None or again.outcome != "passed":
             dropped[test.id] = "test is flaky"
         else:

@@ -1,8 +1,8 @@
 """Runs pytest jobs inside the sandbox: which tests pass, what each reaches, and how one fails.
 
-`python inloop_probe.py JOBS FD`: JOBS is a JSON list of {key, files, tests, path, args, seconds, trace}; each job
-lays its files over the workspace, runs pytest in a fork of this process (pytest is imported once, the product never),
-and puts the files back. One JSON line a job is written to the descriptor FD, which the forks do not have."""
+`python inloop_probe.py JOBS FD`: JOBS is a JSON list of {key, files, tests, path, seconds, limit, trace}; each
+job lays its files over the workspace, runs pytest in a fork of this process (pytest is imported once, the product
+never), and puts the files back. One JSON line a job is written to the descriptor FD, which the forks do not have."""
 
 import contextlib
 import json
@@ -29,8 +29,8 @@ COMMON += ["--continue-on-collection-errors", "-W", "ignore::pytest.PytestConfig
 class Probe:
     """A pytest plugin that records outcomes, and with `trace` the first lines of the code that a test calls."""
 
-    def __init__(self, root: str, trace: bool) -> None:
-        self.root, self.trace = root + os.sep, trace
+    def __init__(self, root: str, trace: bool, limit: float) -> None:
+        self.root, self.trace, self.limit = root + os.sep, trace, limit
         self.tests: dict[str, dict[str, Any]] = {}
         self.errors: list[dict[str, str]] = []
         self._names: dict[str, str | None] = {}
@@ -44,12 +44,14 @@ class Probe:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         self._reached = set()
         start = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, self.limit)
         if self.trace:
             threading.settrace(self._call)
             sys.settrace(self._call)
         try:
             return (yield)
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             sys.settrace(None)
             threading.settrace(None)
             entry = self.tests.setdefault(item.nodeid, {"outcome": "error"})
@@ -93,6 +95,14 @@ class Probe:
             self._reached.add((name, code.co_firstlineno))
 
 
+class TooSlow(BaseException):
+    """A test used up its CPU time; no `except Exception` of the test or the product may take it."""
+
+
+def too_slow(number: int, frame: FrameType | None) -> None:
+    raise TooSlow
+
+
 def run_pytest(job: dict[str, Any], out: str) -> None:
     """In the fork: run, write the result, leave without any exit handler."""
     os.setpgid(0, 0)
@@ -106,8 +116,9 @@ def run_pytest(job: dict[str, Any], out: str) -> None:
     root = str(Path.cwd())
     sys.path[:] = [*job["path"], *[p for p in sys.path if p != str(Path(__file__).parent)]]
     os.environ["PYTHONPATH"] = os.pathsep.join(job["path"])
-    probe = Probe(root, job.get("trace", False))
-    code = pytest.main([*COMMON, *job.get("args", []), *job["tests"]], plugins=[probe])
+    signal.signal(signal.SIGPROF, too_slow)
+    probe = Probe(root, job.get("trace", False), job.get("limit", 0.0))
+    code = pytest.main([*COMMON, *job["tests"]], plugins=[probe])
     result = {"exit": int(code), "tests": probe.tests, "errors": probe.errors}
     Path(out + ".part").write_text(json.dumps(result))
     Path(out + ".part").rename(out)
