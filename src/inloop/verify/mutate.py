@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import random
 from collections.abc import Callable, Iterator
@@ -77,7 +78,7 @@ def _of_assert(node: ast.Assert, names: dict[str, list[ast.AST]]) -> Iterator[Si
 
 def _of_call(node: ast.Call, names: dict[str, list[ast.AST]]) -> Iterator[Site]:
     name = _called(node)
-    if name in RAISES and node.args:
+    if name in RAISES and node.args and _unrelated(node):
         yield lambda rng: _other_error(node, rng)
     equal = name in SAME_AS_EQUAL or name in ("assertEqual", "assertAlmostEqual")
     if equal and isinstance(node.func, ast.Attribute) and len(node.args) >= 2:
@@ -140,15 +141,18 @@ def _other_text(text: str, rng: random.Random) -> str:
     return text[:at] + (new.upper() if text[at].isupper() else new) + text[at + 1 :]
 
 
-def _other_error(node: ast.Call, rng: random.Random) -> None:
+def _unrelated(node: ast.Call) -> list[type[Exception]]:
+    """Errors that a `raises` of these classes does not accept; none for `Exception`."""
     asked = {n.id for n in ast.walk(node.args[0]) if isinstance(n, ast.Name)}
-    named = [e for e in OTHER_ERRORS if any(_related(e, name) for name in asked)]
-    other = rng.choice([e for e in OTHER_ERRORS if e not in named])
-    node.args[0] = ast.Name(other.__name__, ast.Load())
+    return [e for e in OTHER_ERRORS if not any(_related(e, name) for name in asked)]
+
+
+def _other_error(node: ast.Call, rng: random.Random) -> None:
+    node.args[0] = ast.Name(rng.choice(_unrelated(node)).__name__, ast.Load())
 
 
 def _related(error: type[Exception], name: str) -> bool:
-    known = getattr(__import__("builtins"), name, None)
+    known = getattr(builtins, name, None)
     return isinstance(known, type) and (issubclass(known, error) or issubclass(error, known))
 
 

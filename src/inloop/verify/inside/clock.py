@@ -1,4 +1,4 @@
-"""Clocks for hidden tests that time a function in another sandbox: its CPU time counts, carrying the values does not."""
+"""Clocks for hidden tests that time a function in another sandbox: its CPU time counts, carrying values does not."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-MAX_DEPTH = 200
+MAX_DEPTH = 100
 MAX_BYTES = 32 << 20
 BIG_INT = 10**300
 """Larger integers travel in hex: Python limits the decimal digits that it reads."""
@@ -54,15 +54,31 @@ def encode(value: Any, special: Special | None = None, depth: int = 0) -> Any:
     raise WireError(f"a value of type {kind.__module__}.{kind.__qualname__} does not cross (only plain values do)")
 
 
+SIMPLE = {type(None), bool, str}
+
+
+def _items(value: Any, inner: Callable[[Any], Any]) -> list[Any]:
+    """The items of a container, encoded; a long list of numbers or texts costs no call an item."""
+    items = list(value)
+    kinds = set(map(type, items))
+    if kinds <= SIMPLE or (kinds == {int} and -BIG_INT < min(items) and max(items) < BIG_INT):
+        return items
+    return [inner(i) for i in items]
+
+
+def _values(items: list[Any], inner: Callable[[Any], Any]) -> list[Any]:
+    return [inner(i) for i in items] if list in set(map(type, items)) or dict in set(map(type, items)) else items
+
+
 def _pairs(value: Any, inner: Callable[[Any], Any]) -> list[Any]:
     return [[inner(k), inner(v)] for k, v in value.items()]
 
 
 _ENCODERS: dict[type, Callable[[Any, Callable[[Any], Any]], list[Any]]] = {
-    list: lambda v, inner: ["l", *map(inner, v)],
-    tuple: lambda v, inner: ["t", *map(inner, v)],
-    set: lambda v, inner: ["s", *map(inner, v)],
-    frozenset: lambda v, inner: ["z", *map(inner, v)],
+    list: lambda v, inner: ["l", *_items(v, inner)],
+    tuple: lambda v, inner: ["t", *_items(v, inner)],
+    set: lambda v, inner: ["s", *_items(v, inner)],
+    frozenset: lambda v, inner: ["z", *_items(v, inner)],
     dict: lambda v, inner: ["d", *_pairs(v, inner)],
     collections.OrderedDict: lambda v, inner: ["O", *_pairs(v, inner)],
     collections.Counter: lambda v, inner: ["C", *_pairs(v, inner)],
@@ -137,10 +153,10 @@ def _build(items: list[Any], inner: Callable[[Any], Any]) -> Any:
 
 
 _DECODERS: dict[str, Callable[[list[Any], Callable[[Any], Any]], Any]] = {
-    "l": lambda v, inner: list(map(inner, v)),
-    "t": lambda v, inner: tuple(map(inner, v)),
-    "s": lambda v, inner: set(map(inner, v)),
-    "z": lambda v, inner: frozenset(map(inner, v)),
+    "l": lambda v, inner: list(_values(v, inner)),
+    "t": lambda v, inner: tuple(_values(v, inner)),
+    "s": lambda v, inner: set(_values(v, inner)),
+    "z": lambda v, inner: frozenset(_values(v, inner)),
     "d": _dict,
     "O": lambda v, inner: collections.OrderedDict(_dict(v, inner)),
     "C": lambda v, inner: collections.Counter(_dict(v, inner)),
