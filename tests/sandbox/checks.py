@@ -84,7 +84,8 @@ say(works(write))""", as_root=True),
     Probe("capabilities", """
 line = next(l for l in open('/proc/self/status') if l.startswith('CapEff'))
 say(int(line.split()[1], 16) != 0)""", as_root=True),
-    Probe("mounting", "say(libc.unshare(0x20000) == 0 and libc.mount(b'x', b'/tmp', b'tmpfs', 0, 0) == 0)", as_root=True),
+    Probe("mounting", """
+say(libc.unshare(0x20000) == 0 and libc.mount(b'x', b'/tmp', b'tmpfs', 0, 0) == 0)""", as_root=True),
     Probe("new privileges by setuid programs", """
 say(any(l.split() == ['NoNewPrivs:', '0'] for l in open('/proc/self/status')))"""),
     Probe("the sources of this project", "say(os.path.exists({here!r}))"),
@@ -108,8 +109,8 @@ def targets() -> Iterator[dict[str, object]]:
         _serve(stack, socket.AF_UNIX, "\0" + abstract)
         _serve(stack, socket.AF_UNIX, path)
         yield {
-            "secret": str(secret), "marker": marker, "pid": victim.pid, "port": port, "abstract": abstract, "path": path,
-            "here": str(Path(__file__).resolve()),
+            "secret": str(secret), "marker": marker, "pid": victim.pid, "port": port, "abstract": abstract,
+            "path": path, "here": str(Path(__file__).resolve()),
         }  # fmt: skip
 
 
@@ -151,7 +152,8 @@ def opened(limits: Limits = SMALL, **keywords: object) -> Iterator[Sandbox]:
 @contextlib.contextmanager
 def unisolated() -> Iterator[Sandbox]:
     folder = workspace()
-    box = UnisolatedProcess().open(SandboxSpec(workspace=folder, env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}))
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    box = UnisolatedProcess().open(SandboxSpec(workspace=folder, env={"PATH": path}))
     try:
         yield box
     finally:
@@ -230,7 +232,8 @@ def endure(attack: Attack, box: Sandbox) -> CommandResult:
 def left_of(box: Sandbox) -> list[str]:
     """Processes, control groups and folders that a closed sandbox has left; the slot itself stays for the next."""
     launched = box._launched
-    left = [f"process {p}" for p in launched.group.pids() if p != launched.slot.pid and _command(p) != _command(launched.slot.pid)]
+    slot = _command(launched.slot.pid)  # and its spare fork, which looks the same
+    left = [f"process {p}" for p in launched.group.pids() if _command(p) != slot]
     if launched.lease.folder.exists():
         left.append(f"folder {launched.lease.folder}")
     return left

@@ -32,8 +32,10 @@ class Followed:
         )
 
 
-def follow(process: subprocess.Popen[bytes], deadline: float, keep: int) -> Followed:
-    """`process` has pipes for both outputs, which are closed here; `deadline` is on time.monotonic()."""
+def follow(process: subprocess.Popen[bytes], deadline: float, keep: int, held: list[int] | None = None) -> Followed:
+    """`process` has pipes for both outputs, which are closed here; `deadline` is on time.monotonic().
+
+    With `held`, copies of the read ends go there, so that what the child left behind can write on; see `drain`."""
     assert process.stdout is not None and process.stderr is not None
     pipes = {process.stdout.fileno(): Clip(keep), process.stderr.fileno(): Clip(keep)}
     pidfd = os.pidfd_open(process.pid)
@@ -47,10 +49,24 @@ def follow(process: subprocess.Popen[bytes], deadline: float, keep: int) -> Foll
                     break
     finally:
         os.close(pidfd)
+        if held is not None:
+            held += [os.dup(fd) for fd in pipes]
         process.stdout.close()
         process.stderr.close()
     stdout, stderr = pipes.values()
     return Followed(stdout, stderr, limit)
+
+
+def drain(held: list[int]) -> None:
+    """Throw away what was written since, so that no writer blocks; forget the pipes that nobody writes to."""
+    for fd in list(held):
+        try:
+            while os.read(fd, 1 << 16):
+                pass
+            held.remove(fd)
+            os.close(fd)
+        except BlockingIOError:
+            continue
 
 
 def _until_end(pidfd: int, pipes: dict[int, Clip], deadline: float, most: int) -> LimitName:

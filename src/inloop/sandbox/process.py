@@ -19,7 +19,7 @@ from pathlib import Path
 from inloop.errors import InloopError, SandboxFault, TaskError
 from inloop.sandbox import collect, launch
 from inloop.sandbox.base import CommandResult, Diff, Isolation, SandboxSpec
-from inloop.sandbox.follow import follow
+from inloop.sandbox.follow import drain, follow
 from inloop.sandbox.tree import Tree
 
 STATE = """
@@ -56,6 +56,7 @@ class ProcessSandbox:
         self._closed = False
         self._running: subprocess.Popen[bytes] | None = None
         self._sessions: list[int] = []
+        self._held: list[int] = []
         try:
             self._fill()
         except BaseException:
@@ -79,7 +80,8 @@ class ProcessSandbox:
             began = time.monotonic()
             self._running = process = self._spawn(command)
             seconds = self.limits.command_seconds if timeout is None else timeout
-            followed = follow(process, began + seconds, self.limits.output_bytes)
+            drain(self._held)
+            followed = follow(process, began + seconds, self.limits.output_bytes, self._held)
             if followed.limit:
                 _kill_session(process.pid)
             code = process.wait()
@@ -126,6 +128,9 @@ class ProcessSandbox:
         for session in self._sessions:
             _kill_session(session)
         self._sessions.clear()
+        for fd in self._held:
+            os.close(fd)
+        self._held.clear()
 
     def close(self) -> None:
         self._closed = True

@@ -50,18 +50,18 @@ done
 """Reads descriptor 3. `set -m` gives a fork its own process group, so that its `kill 0` hits only itself."""
 ARGV = ("/bin/bash", "--norc", "--noprofile", f"{CONTROL}/shell")
 
-PLAIN = re.compile(r"""[\w\s./,:@%+^'"|&;<>*?~$-]*\Z""")
-"""No brackets, assignments, escapes, comments or history."""
+PLAIN = re.compile(r"""[\w ./,:@%+^'"|&<>*?~$-]*\Z""")
+"""No brackets, assignments, escapes, comments or lists: when what it started is killed, nothing of it goes on."""
 CHANGES_SHELL = re.compile(
     r"\b(alias|bg|bind|break|builtin|case|command|continue|coproc|declare|disown|enable|eval|exec|exit|fc|fg|for|function"
     r"|getopts|hash|history|if|jobs|kill|let|local|logout|mapfile|popd|printf|pushd|dirs|read|readarray|readonly|return"
     r"|select|set|shift|shopt|source|suspend|time|times|trap|typeset|ulimit|umask|unalias|unset|until|wait|while)\b"
-    r"|(^|[\s;&|])\.\s|<<"
+    r"|(^|[ &|])\. |<<|\|\||(?<!&)&(?!&)"
 )
 
 
 def is_plain(command: str) -> bool:
-    """Whether the kept shell itself can run it: nothing that could change it but `cd` and `export`."""
+    """Whether the kept shell itself can run it: one pipeline, or some with `&&`, that could change it only by `cd`."""
     return bool(PLAIN.match(command)) and not CHANGES_SHELL.search(command)
 
 

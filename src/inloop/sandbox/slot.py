@@ -85,6 +85,7 @@ class Slot:
         self.notes: list[str] = []
         self.limits: Request = {}
         self.child = self.init = 0
+        self.started = False
         self.info: Request = {}
         self.status: Request = {}
         self.complaints = -1
@@ -214,6 +215,15 @@ class Slot:
             if self.as_root:
                 os.chown(folder, self.uid, self.uid)
 
+    def _resize_layers(self, *, spare: bool) -> None:
+        """Room for an overlay to be mounted over a layer that the agent has filled, and back again once it is."""
+        for layer, megabytes in self.uppers:
+            now = os.statvfs(layer)
+            inodes = max(4096 + megabytes * 256, now.f_files - now.f_ffree) + 64 * spare
+            size = max(megabytes << 20, (now.f_blocks - now.f_bfree) * now.f_frsize) + (spare << 20)
+            flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
+            syscalls.mount(None, str(layer), None, flags, f"size={size},nr_inodes={inodes}")
+
     @staticmethod
     def _open_folder(path: str) -> int:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -222,7 +232,9 @@ class Slot:
 
     def start(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         """Have a waiting fork exec bubblewrap; answer with its pid and a pidfd."""
-        self.status, self.init = {}, 0
+        if self.started:
+            self._resize_layers(spare=True)
+        self.started, self.status, self.init = True, {}, 0
         self._forget_complaints()
         self.complaints = os.memfd_create("complaints")
         settings = os.memfd_create("arguments")
@@ -298,7 +310,8 @@ class Slot:
         return {}
 
     def open(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
-        """Descriptors of folders as the running sandbox sees them."""
+        """Descriptors of folders as the running sandbox, which is up by now, sees them."""
+        self._resize_layers(spare=False)
         return {"ok": True}, [self._open_folder(f"/proc/{self.init}/root{path}") for path in request["paths"]]
 
     def poll(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
@@ -332,6 +345,7 @@ class Slot:
     def fresh(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         """New empty layers; the cost does not depend on what was in the old ones."""
         self.stop(request, fds)
+        self.started = False
         for layer, megabytes in self.uppers:
             syscalls.unmount(str(layer))
             self._mount_layer(layer, megabytes)
