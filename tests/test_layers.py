@@ -13,7 +13,7 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "inloop"
 STAGES = [
     "errors", "types", "files", "progress", "config", "stats", "trace", "tasks", "sandbox", "verify", "build", "engine",
-    "harness", "rollout", "data", "train", "evaluate", "report", "serve", "env", "cli",
+    "harness", "rollout", "data", "train", "evaluate", "report", "serve", "env", "recipe", "cli",
 ]  # fmt: skip
 GENERATED = {"build/starter"}
 """Task material, not code of ours: library-like modules that agents repair."""

@@ -20,11 +20,12 @@ from inloop.build.starter.builder import build_starter
 from inloop.engine.base import Completion, EngineInfo, Sampling
 from inloop.errors import DataError, TaskError
 from inloop.harness.config import HarnessConfig
+from inloop.rollout.engines import EngineConfig
 from inloop.sandbox.bubblewrap import Bubblewrap
 from inloop.tasks.taskset import Taskset
 from inloop.trace.store import TrajectoryStore
 from inloop.train.grpo import run_grpo
-from inloop.train.grpo_config import CurriculumConfig, EngineConfig, GrpoConfig, HeldOut
+from inloop.train.grpo_config import CurriculumConfig, GrpoConfig, HeldOut
 from inloop.train.lora import LoraSettings
 
 pytestmark = [

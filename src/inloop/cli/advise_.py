@@ -42,7 +42,8 @@ def advise(
     rows = [r for r in taskset.rows if r.split == split]
     rows = random.Random(seed).sample(rows, min(limit, len(rows)))
     start = origin(model)
-    engine = start_engine(config.engine, start)
+    opened = start_engine(config.engine, start)
+    engine = opened.engine
     try:
         if start.adapter:
             engine.load_adapter(start.adapter, 0)
@@ -59,7 +60,7 @@ def advise(
             seed=seed,
         )
     finally:
-        engine.close()
+        opened.close()
     if json:
         console.emit(advice.to_dict())
     else:

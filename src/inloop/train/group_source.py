@@ -15,6 +15,8 @@ from inloop.train.receipt import Receipt
 from inloop.train.trl_async import Row
 
 STOP_SECONDS = 30.0
+MANY_FLAT = 64
+"""Groups in a row without a row to train on, after which a run has no signal."""
 
 
 class GroupSource:
@@ -25,6 +27,7 @@ class GroupSource:
     ) -> None:
         self.spec, self.receipt, self.max_staleness, self.on_group = spec, receipt, max_staleness, on_group
         self.settled = set(spec.settled)
+        self.flat_in_row = 0
         self.version = 0
         context = mp.get_context("spawn")
         self.control = Control.make(context)
@@ -96,6 +99,13 @@ class GroupSource:
         count_group(self.receipt, report)
         if report.dropped or report.canary or not report.samples:
             self.settled.add(report.number)
+        if not report.canary:
+            self.flat_in_row = 0 if report.samples else self.flat_in_row + 1
+        if self.flat_in_row >= MANY_FLAT:
+            raise DataError(
+                f"{self.flat_in_row} groups in a row gave nothing to learn from; the last: {report.dropped or 'no rows'}",
+                fix="`inloop advise` says what to do: SFT first, easier or harder tasks, larger groups",
+            )
         metrics = report.metrics()
         for sample in report.samples:
             self._rows.append((Row(sample=sample, group=report.number, metrics=metrics[sample.trajectory]), report))

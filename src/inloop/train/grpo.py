@@ -62,8 +62,9 @@ def run_grpo(
     train, held_out = grpo_start.chosen_tasks(config, allow_unaudited=allow_unaudited)
     start = origin(config.model, config.harness)
     with open_run(out, config, what="inloop grpo", resume=resume) as folder:
-        own = engine is None
-        engine = engine or grpo_start.start_engine(config.engine, start)
+        opened = None if engine else grpo_start.start_engine(config.engine, start)
+        engine = engine or (opened.engine if opened else None)
+        assert engine is not None
         try:
             grpo_start.check_engine(engine, start, config)
             if config.advise_tasks and last_state(folder) is None:
@@ -71,8 +72,8 @@ def run_grpo(
             spec = _worker_spec(config, folder, start, engine, backend, train, held_out, canaries)
             result = _train(config, folder, start, engine, spec)
         finally:
-            if own:
-                engine.close()
+            if opened:
+                opened.close()
     return result
 
 

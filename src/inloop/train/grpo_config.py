@@ -7,22 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from inloop.harness.config import HarnessConfig
+from inloop.rollout.engines import EngineConfig
 from inloop.train.groups import RewardConfig
 from inloop.train.lora import LoraSettings
 from inloop.train.receipt import Thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineConfig:
-    kind: Literal["embedded", "vllm"] = "embedded"
-    url: str = ""
-    """vllm: the server to attach to; empty launches one."""
-    dtype: Literal["bfloat16", "float32"] = "bfloat16"
-    threads: int = 1
-    slots: int = 32
-    max_model_len: int = 2048
-    gpu_memory: float = 0.4
-    """vllm launched here: its share of the GPU's memory; the rest is the trainer's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +35,9 @@ class HeldOut:
 
 @dataclass(frozen=True, kw_only=True)
 class GrpoConfig:
-    model: str
+    model: str = "smollm2-135m"
     """A checkpoint folder of ours, a model folder, or a name."""
-    tasks: Path
+    tasks: Path = Path("tasks")
     split: str = "train"
     steps: int = 10
     groups_per_step: int = 8
@@ -79,7 +67,7 @@ class GrpoConfig:
     """Train all weights. A checkpoint with an adapter goes on training that adapter."""
     lora: LoraSettings = field(default_factory=LoraSettings)
     """Of a fresh adapter."""
-    engine: EngineConfig = field(default_factory=EngineConfig)
+    engine: EngineConfig = field(default_factory=lambda: EngineConfig(dtype="bfloat16", max_model_len=2048))
     harness: HarnessConfig | None = None
     """None takes the one that the checkpoint carries."""
     rewards: RewardConfig = field(default_factory=RewardConfig)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from transformers import TrainerCallback
 from inloop.data.tokens import load_tokenizer
 from inloop.engine.base import Engine
 from inloop.errors import DataError, TaskError
+from inloop.rollout.engines import EngineConfig, Opened, open_engine
 from inloop.tasks.cards import require_cards
 from inloop.tasks.taskset import Row, Taskset
 from inloop.train import checkpoint, trl_async
-from inloop.train.grpo_config import EngineConfig, GrpoConfig
+from inloop.train.grpo_config import GrpoConfig
 from inloop.train.lora import lora_config
 from inloop.train.origin import Origin
 from inloop.train.run_folder import RunFolder
@@ -41,21 +43,9 @@ def chosen_tasks(config: GrpoConfig, *, allow_unaudited: bool) -> tuple[list[Row
     return train, held_out[: config.held_out.tasks]
 
 
-def start_engine(config: EngineConfig, start: Origin) -> Engine:
-    """The embedded engine in its own process, or a vLLM server, with the origin's adapter not loaded yet."""
-    if config.kind == "vllm":
-        from inloop.engine import vllm
-
-        return vllm.connect(config.url, model=start.base, gpu_memory=config.gpu_memory, dtype=config.dtype)
-    from inloop.engine.embedded import EmbeddedEngine
-
-    return EmbeddedEngine.start(
-        start.base,
-        dtype=config.dtype,
-        threads=config.threads,
-        max_model_len=config.max_model_len,
-        slots=config.slots,
-    )
+def start_engine(config: EngineConfig, start: Origin) -> Opened:
+    """The engine that `config` names on the origin's base weights; its adapter is handed over by the trainer."""
+    return open_engine(replace(config, model=str(start.base)))
 
 
 def check_engine(engine: Engine, start: Origin, config: GrpoConfig) -> None:

@@ -1,0 +1,1 @@
+"""The public stages in order, from one TOML: what `inloop quickstart` and `inloop train` run."""
