@@ -1,4 +1,4 @@
-"""Secrets to plant: 20 kinds, two of each, none of them real. Built from parts so that no scanner trips over this file."""
+"""Secrets to plant: 20 kinds, two of each, none of them real; drawn anew so that no scanner trips over this file."""
 
 from __future__ import annotations
 

@@ -100,6 +100,8 @@ class _Import:
         self.summary = Summary(redacted=redactor is not None)
         self.batch: list[Trajectory] = []
         self.held = 0
+        self.waiting: dict[str, str] = {}
+        """Rollout id -> content, of what is in the batch."""
         self.metadata: Counter[str] = Counter()
         self.formats: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
@@ -149,10 +151,12 @@ class _Import:
 
     def _id(self, trajectory: Trajectory) -> str:
         """Of the content, so that a second import finds it; a ledger's own rollout ids stay while they are free."""
-        said = hashlib.sha256(f"{trajectory.meta.get('session', '')}{content_hash(trajectory)}".encode()).hexdigest()
+        content = content_hash(trajectory)
+        said = hashlib.sha256(f"{trajectory.meta.get('session', '')}{content}".encode()).hexdigest()
         if not trajectory.id:
             return f"{trajectory.meta.get('format', 'trace')}-{said[:20]}"
-        taken = trajectory.id in self.store and self.store.duplicate_of(trajectory) is None
+        waiting = self.waiting.setdefault(trajectory.id, content)
+        taken = waiting != content or (trajectory.id in self.store and self.store.duplicate_of(trajectory) is None)
         return f"{trajectory.id}~{said[:8]}" if taken else trajectory.id
 
     def _write(self) -> None:
@@ -163,7 +167,7 @@ class _Import:
                 self.formats[str(trajectory.meta.get("format", "inloop"))] += 1
             else:
                 self._duplicate(trajectory, "the same content is already in the ledger")
-        self.batch, self.held = [], 0
+        self.batch, self.held, self.waiting = [], 0, {}
 
     def _duplicate(self, trajectory: Trajectory, reason: str) -> None:
         self.summary.duplicates += 1

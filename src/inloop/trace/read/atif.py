@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from inloop.trace.read.build import Forest, call, moment, obj, result, thinking, tools_of
@@ -84,10 +85,11 @@ def _parent(forest: Forest, extra: dict[str, Any]) -> dict[str, Any]:
 def _call(value: Any, place: Place) -> Call:
     if not isinstance(value, dict):
         raise Bad("a tool call is not an object")
-    extra = value.get("extra")
-    raw = extra.get("raw_arguments") if isinstance(extra, dict) else None
-    arguments = raw if isinstance(raw, str) else value.get("arguments")
-    return call(value.get("tool_call_id"), value.get("function_name"), arguments)
+    made = call(value.get("tool_call_id"), value.get("function_name"), value.get("arguments"))
+    extra = obj(value.get("extra"))
+    if isinstance(extra.get("raw_arguments"), str):  # our own exports keep what the model wrote
+        return replace(made, raw=extra["raw_arguments"], arguments=None if extra.get("malformed") else made.arguments)
+    return made
 
 
 def _results(forest: Forest, results: list[Any], step: dict[str, Any], spawned: dict[str, str]) -> None:

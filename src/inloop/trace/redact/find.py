@@ -19,6 +19,8 @@ from inloop.trace.redact.scan import SCANNERS, View
 PLACEHOLDER = re.compile(r"REDACTED_[a-z0-9_]+_[0-9a-f]{12}")
 SHORTEST = 6
 """A found string of fewer characters is replaced where it was found, not wherever it stands."""
+SHORTEST_NAME = 4
+"""The same for the name of a person's account, which is replaced as a whole word only."""
 
 
 @dataclass(frozen=True, slots=True)

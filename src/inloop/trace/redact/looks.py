@@ -56,9 +56,14 @@ def odd(value: str) -> bool:
 
 
 PEOPLE = (
-    "root", "user", "users", "ubuntu", "debian", "runner", "work", "app", "admin", "vscode", "node", "docker", "shared",
-    "public", "home", "username", "agent", "box", "example", "localhost", "sandbox", "workspace", "build", "ec2-user",
-    "linuxbrew", "codespace", "openhands", "jovyan", "git", "hg", "svn",
+    "root", "user", "users", "ubuntu", "debian", "runner", "work", "app", "admin", "vscode", "node", "docker",
+    "shared", "public", "home", "username", "agent", "box", "example", "localhost", "sandbox", "workspace",
+    "build", "ec2-user", "linuxbrew", "codespace", "openhands", "jovyan", "git", "hg", "svn", "test", "tests",
+    "testuser", "dev", "developer", "data", "project", "projects", "code", "source", "python", "server",
+    "client", "web", "www", "www-data", "guest", "temp", "nobody", "name", "someone", "somebody", "foo",
+    "bar", "baz", "you", "your", "yourname", "host", "local", "main", "master", "base", "default", "system",
+    "service", "admin1", "deploy", "jenkins", "gitlab", "github", "claude", "codex", "model", "tool",
+    "assistant", "human", "person", "student", "root1", "file", "files", "path", "linux",
 )  # fmt: skip
 """Names of accounts that say nothing of a person."""
 

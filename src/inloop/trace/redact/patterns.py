@@ -147,7 +147,6 @@ OURS: tuple[Rule, ...] = (
         (b"/home/", b"/users/", b"\\users", b":/users", b"~"),
         1,
         looks.person,
-        everywhere=False,
     ),
     Rule(
         "user",
@@ -155,7 +154,6 @@ OURS: tuple[Rule, ...] = (
         (b"-home-", b"-users-"),
         1,
         looks.person,
-        everywhere=False,
     ),
     Rule(
         "user",
@@ -163,7 +161,6 @@ OURS: tuple[Rule, ...] = (
         (b"@",),
         1,
         looks.person,
-        everywhere=False,
     ),
     Rule(
         "host",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inloop.trace.redact.find import SHORTEST, Finder, Found, Names
+from inloop.trace.redact.find import SHORTEST, SHORTEST_NAME, Finder, Found, Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,20 @@ class Cutter:
         found = self._found[text] = self._finder.find(text)
         for span in found:
             secret = text[span.start : span.end]
-            if span.everywhere and len(secret) >= SHORTEST:
+            if span.everywhere and len(secret) >= (SHORTEST if span.kind != "user" else SHORTEST_NAME):
                 self.secrets.setdefault(secret, span.kind)
                 self._learn_forms(secret, span.kind)
 
     def _learn_forms(self, secret: str, kind: str) -> None:
-        """The same secret as JSON text writes it."""
+        """The same secret as JSON text writes it, and those that are inside it."""
+        inner: list[str] = []
+        if kind == "cookie":
+            inner = [pair.partition("=")[2] for pair in secret.split(";")]
+        elif kind == "private_key":
+            inner = [row for row in secret.replace("\\n", "\n").split("\n") if len(row) >= 40 and "-----" not in row]
+        elif kind == "authorization":
+            inner = [_basic(secret)]
+        self.secrets.update((s.strip(), kind) for s in inner if len(s.strip()) >= SHORTEST)
         if "\\n" in secret:
             self.secrets.setdefault(secret.replace("\\n", "\n"), kind)
         if "\n" in secret:
@@ -73,18 +82,29 @@ class Cutter:
         spans = [(f.start, f.end, f.kind) for f in found]
         for secret, kind in self.secrets.items():
             if secret in text:
-                spans += [(at, at + len(secret), kind) for at in _places(text, secret)]
+                spans += [(at, at + len(secret), kind) for at in _places(text, secret, whole=kind == "user")]
         return [Edit(a, b, self._names.placeholder(text[a:b], kind), kind) for a, b, kind in _merged(spans)]
 
     def clean(self, text: str) -> str:
         return edited(text, self.edits(text))
 
 
-def _places(text: str, secret: str) -> Iterator[int]:
+def _basic(secret: str) -> str:
+    """The password in basic authorization, which is only encoded."""
+    try:
+        return base64.b64decode(secret, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _places(text: str, secret: str, *, whole: bool) -> Iterator[int]:
+    """Where `secret` stands; a person's name only as a whole word."""
     at = text.find(secret)
     while at >= 0:
-        yield at
-        at = text.find(secret, at + len(secret))
+        end = at + len(secret)
+        if not whole or not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            yield at
+        at = text.find(secret, end)
 
 
 def _merged(spans: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:

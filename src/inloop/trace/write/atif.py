@@ -105,7 +105,7 @@ def _call(call: Call) -> dict[str, Any]:
     arguments = call.arguments if call.arguments is not None else {}
     out: dict[str, Any] = {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments}
     if call.arguments is None or json.dumps(arguments, ensure_ascii=False) != call.raw:
-        out["extra"] = {"raw_arguments": call.raw}
+        out["extra"] = {"raw_arguments": call.raw, "malformed": call.arguments is None}
     return out
 
 

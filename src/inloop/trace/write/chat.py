@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inloop.trace.trajectory import Node, Trajectory
-from inloop.trace.write.losses import Losses, contexts, note_common
+from inloop.trace.write.losses import Losses, contexts, note_common, wire
 from inloop.types import Image, Message, Thinking
 
 NAME = "chat"
@@ -43,7 +43,7 @@ def _message(node: Node, shared: bool, losses: Losses) -> dict[str, Any]:
             out["reasoning_content"] = thoughts
         if message.calls:
             out["tool_calls"] = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.raw}}
+                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": wire(c, losses)}}
                 for c in message.calls
             ]
         if shared or not node.sampled:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
 from inloop.trace.trajectory import Node, Trajectory
-from inloop.types import Image, Thinking
+from inloop.types import Call, Image, Thinking
 
 Losses = Counter[str]
 
@@ -37,3 +38,16 @@ def note_common(path: list[Node], losses: Losses) -> None:
             losses["calls inside the text stay text"] += 1
         if node.untrained:
             losses["spans that redaction marked untrained"] += 1
+
+
+def wire(call: Call, losses: Losses) -> str:
+    """Arguments as the chat wire has them: what the model wrote, unless that is parsed but no JSON."""
+    if call.arguments is None:
+        return call.raw
+    try:
+        if json.loads(call.raw or "{}") == call.arguments:
+            return call.raw
+    except ValueError:
+        pass
+    losses["the words of arguments that are not JSON"] += 1
+    return json.dumps(call.arguments, ensure_ascii=False)

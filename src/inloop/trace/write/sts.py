@@ -7,7 +7,7 @@ from typing import Any
 
 from inloop.trace.trajectory import Node, Trajectory
 from inloop.trace.write.chat import spoken
-from inloop.trace.write.losses import Losses, contexts, note_common
+from inloop.trace.write.losses import Losses, contexts, note_common, wire
 
 NAME = "hf-sts"
 
@@ -36,7 +36,9 @@ def _message(trajectory: Trajectory, node: Node, shared: bool, losses: Losses) -
         if thoughts := spoken(message):
             out["reasoningContent"] = thoughts
         if message.calls:
-            out["toolCalls"] = [{"id": c.id, "function": {"name": c.name, "arguments": c.raw}} for c in message.calls]
+            out["toolCalls"] = [
+                {"id": c.id, "function": {"name": c.name, "arguments": wire(c, losses)}} for c in message.calls
+            ]
         if trajectory.model:
             out["model"] = trajectory.model
         if shared or not node.sampled:
