@@ -4,6 +4,7 @@ It keeps no state: what to do next follows from the conversation, the task that 
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Sequence
@@ -166,7 +167,7 @@ def _script(task: Task) -> _Script:
 
 def _scene(script: _Script, messages: Sequence[Message]) -> _Scene:
     scene = _Scene(files=dict(script.before))
-    for said, answer in zip(messages, messages[1:], strict=False):
+    for said, answer in itertools.pairwise(messages):
         if said.role == "assistant":
             for call in _calls(said):
                 _follow(scene, call)

@@ -106,9 +106,7 @@ def _audit(built: Built, workers: int) -> None:
     built.tasks = [t for t in tasks if t.root.is_dir()]
 
 
-def _choices(
-    library: Sequence[Entry], n: int, seed: int, mix: Mapping[str, float], test_share: float
-) -> list[Choice]:
+def _choices(library: Sequence[Entry], n: int, seed: int, mix: Mapping[str, float], test_share: float) -> list[Choice]:
     splits = split_of(library)
     counts = {"train": n - round(n * test_share), "test": round(n * test_share)}
     out = []
@@ -183,7 +181,8 @@ def _difficulty(choice: Choice, first: Outcome) -> str:
     """named: the traceback says what to mend; pointed: it says where, or few lines can be meant; open: the rest."""
     if choice.change.kind == "misspelling":
         return "named"
-    return "pointed" if first.error and choice.change.raises or plausible_lines(choice.entry) <= 2 else "open"
+    says_where = bool(first.error) and choice.change.raises
+    return "pointed" if says_where or plausible_lines(choice.entry) <= 2 else "open"
 
 
 def _write(draft: Draft, out: Path, seed: int, number: int, built: Built) -> Task:
@@ -218,9 +217,7 @@ def _write(draft: Draft, out: Path, seed: int, number: int, built: Built) -> Tas
 
 def _provenance(draft: Draft, seed: int) -> Provenance:
     entry, kind = draft.choice.entry, draft.choice.change.kind
-    return Provenance(
-        builder="starter", repository=REPOSITORY, licence=LICENCE, seed=seed, unit=entry.unit, kind=kind
-    )
+    return Provenance(builder="starter", repository=REPOSITORY, licence=LICENCE, seed=seed, unit=entry.unit, kind=kind)
 
 
 def _meta(draft: Draft) -> dict[str, Any]:
@@ -238,7 +235,10 @@ def _there(task: Task, draft: Draft, patch: str) -> Task | None:
     try:
         old = load_task(task.root)
         texts = {p.name: p.read_text("utf-8") for p in task.workspace.iterdir()}
-        rest = ((task.tests / task.verify.tests[0]).read_text("utf-8"), (task.solution / "patch.diff").read_text("utf-8"))
+        rest = (
+            (task.tests / task.verify.tests[0]).read_text("utf-8"),
+            (task.solution / "patch.diff").read_text("utf-8"),
+        )
     except (OSError, TaskError, UnicodeDecodeError):
         return None
     same = replace(old, card=None, difficulty=None) == replace(task, root=old.root, instruction=old.instruction)

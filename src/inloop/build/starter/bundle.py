@@ -1,4 +1,4 @@
-"""Audits many starter tasks in few sandboxes: the same checks as for any task, with the hidden tests of many run together.
+"""Audits many starter tasks in few sandboxes: the same checks as for any task, with the tests of many run together.
 
 What is judged here is ours: two dozen small modules that share nothing, each with tests of its own in a file of its
 own. So they can stand side by side in one workspace. Agents' work is never judged this way."""

@@ -12,7 +12,7 @@ CLIP = 60
 TESTS = 3
 """Hidden test functions of a task: each costs a verification some milliseconds."""
 
-CHECK = '''\
+CHECK = """\
 import signal, sys
 
 try:
@@ -54,7 +54,7 @@ for case in CASES:
     if problem:
         sys.exit(print(problem) or 1)
 print("ok", len(CASES), "passed")
-'''
+"""
 """Starts in milliseconds, says one thing, and says it in few tokens."""
 
 
