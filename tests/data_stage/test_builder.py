@@ -109,6 +109,16 @@ def test_turn_weights_count_from_the_last_turn_and_take_the_teachers_word(make: 
     assert all(w == 1.0 for s in sample.spans if not s.sampled for w in sample.weights[s.start : s.end])
 
 
+def test_a_mistake_on_purpose_is_shown_and_not_learned(make: Any, tokenizer: Any) -> None:
+    trajectory = episode()
+    trajectory.nodes[4].message = dataclasses.replace(trajectory.nodes[4].message, origin="staged")
+    builder = make()
+    (sample,) = builder.take(trajectory)
+    assert trained_texts(sample, tokenizer) == [EVERY_TURN[0], *EVERY_TURN[2:]]
+    assert "b - a" in tokenizer.decode(sample.input_ids[sample.spans[4].start : sample.spans[4].end])
+    assert builder.drops.untrained == {"a mistake on purpose": 1}
+
+
 def test_no_thinking(make: Any, tokenizer: Any) -> None:
     trajectory = episode()
     said = trajectory.nodes[2].message

@@ -11,6 +11,8 @@ from inloop.types import Thinking
 ELSEWHERE = "trained in another sample"
 NO_STOP = "no stop token (cut by the token limit)"
 NO_IDS = "sampled message without token ids"
+SHOWN = {"staged": "a mistake on purpose", "demo": "a demonstration"}
+"""`Message.origin` -> why such a message is only shown: the expert stages mistakes so that it can correct them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ def refusals(path: list[Node], config: MaskConfig) -> dict[str, str]:
         node = path[i]
         if i < first:
             out[node.id] = "before the last failure" if config.turns == "after_failure" else "not the last turn"
+        elif reason := SHOWN.get(node.message.origin or "", ""):
+            out[node.id] = reason
         elif not config.faulty_turns and (reason := _fault(node, answered, last=i == sampled[-1])):
             out[node.id] = reason
     return out
@@ -70,8 +74,7 @@ def _fault(node: Node, answered: set[str | None], *, last: bool) -> str:
 def weights(path: list[Node], trajectory: Trajectory, config: MaskConfig) -> dict[str, float]:
     """Sampled node id -> weight of its loss, where it isn't 1.
 
-    `trajectory.meta['turn_weights']` (node id -> weight) is what the writer of the trace thinks of each turn: an
-    oracle marks its staged mistakes with 0."""
+    `trajectory.meta['turn_weights']` (node id -> weight) is what the writer of the trace thinks of each turn."""
     given = trajectory.meta.get("turn_weights") or {}
     out: dict[str, float] = {}
     for back, node in enumerate(reversed([n for n in path if n.sampled])):
