@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,7 @@ def test_killed_in_the_middle_and_run_again(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SLOW, str(tmp_path / "big.jsonl"), str(tmp_path / "out")]
     first = subprocess.Popen(command)
     while first.poll() is None and not (tmp_path / "out" / "trajectories.jsonl").exists():
-        pass
+        time.sleep(0.005)
     first.kill()
     first.wait()
     subprocess.run(command, check=True)

@@ -155,8 +155,9 @@ def call(call_id: Any, name: Any, arguments: Any) -> Call:
     name = str(name or "")
     if isinstance(arguments, str):
         return Call(id=str(call_id or ""), name=name, arguments=parsed(arguments), raw=arguments)
-    raw = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
-    return Call(id=str(call_id or ""), name=name, arguments=parsed(raw), raw=raw)
+    arguments = {} if arguments is None else arguments
+    raw = json.dumps(arguments, ensure_ascii=False)
+    return Call(id=str(call_id or ""), name=name, arguments=arguments if isinstance(arguments, dict) else None, raw=raw)
 
 
 def parsed(raw: str) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ ROLES: Final[dict[str, Role]] = {
 }  # fmt: skip
 _TEXT = ("text", "input_text", "output_text", "refusal")
 _IMAGES = ("image", "image_url", "input_image")
+_REASONING = frozenset(("reasoning_content", "reasoning", "thinking", "reasoningContent"))
 _IGNORED = ("cache_control", "fallback")
 
 
@@ -93,8 +94,8 @@ def calls_of(message: dict[str, Any], place: Place) -> list[Call]:
 
 
 def reasoning_of(message: dict[str, Any]) -> tuple[Part, ...]:
-    for key in ("reasoning_content", "reasoning", "thinking", "reasoningContent"):
-        value = message.get(key)
+    for key in _REASONING & message.keys():
+        value = message[key]
         if isinstance(value, str) and value:
             return (thinking(value),)
     return ()
@@ -108,7 +109,11 @@ def assistant(message: dict[str, Any], place: Place) -> Message:
 
 def with_ids(parts: tuple[Part, ...], named: Callable[[str], str]) -> tuple[Part, ...]:
     """Each call under the id that `named` gives it."""
-    return tuple(replace(p, id=named(p.id)) if isinstance(p, Call) and not p.embedded else p for p in parts)
+    return tuple(_under(p, named(p.id)) if isinstance(p, Call) and not p.embedded else p for p in parts)
+
+
+def _under(call: Call, name: str) -> Call:
+    return call if call.id == name else replace(call, id=name)
 
 
 def said(role: Role, content: Any, place: Place, **kw: Any) -> Message:
