@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from inloop.build.draft import Drop
 from inloop.build.leaks import installed_copies, instruction_faults, leaks
@@ -36,6 +36,10 @@ SKIP_MODULE = b'import pytest\n\npytest.skip("skipped", allow_module_level=True)
 SKIP_OPTIONS = b"[pytest]\naddopts = --collect-only\n"
 
 
+class Stopped(Exception):
+    """The audit was ended from outside; it says nothing about the task."""
+
+
 class NotHere(InloopError):
     """A task that this machine can't run, such as one that needs docker."""
 
@@ -45,6 +49,8 @@ class Auditor:
     """Thread safe. With `enabled` off, tasks are let in without a card."""
 
     enabled: bool = True
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set it to end running audits at their next verdict (with `Stopped`)."""
 
     def __post_init__(self) -> None:
         self.verifier = Verifier(cache=False)
@@ -135,6 +141,8 @@ class Auditor:
 
     def _verify(self, task: Task, diff: Diff) -> Reward:
         """A verdict; a fault of the machine is raised, it says nothing about the task."""
+        if self.stop.is_set():
+            raise Stopped
         reward = self.verifier.verify(task, diff)
         if reward.verdict is Verdict.FAULT:
             raise Fault("; ".join(reward.evidence) or "the verifier failed")
@@ -187,11 +195,8 @@ class Checked:
 
 def check_all(auditor: Auditor, tasks: Sequence[Task], *, workers: int, force: bool = False) -> Iterator[Checked]:
     """Audit tasks in parallel, in the order in which they end; a valid card for the same content is kept."""
-    stop = threading.Event()
 
     def one(task: Task) -> Checked:
-        if stop.is_set():
-            return Checked(task.id, None, "stopped")
         if task.card and task.card.content == task.content_hash() and not force:
             return Checked(task.id, task, why_unaudited(task), cached=True)
         try:
@@ -204,8 +209,10 @@ def check_all(auditor: Auditor, tasks: Sequence[Task], *, workers: int, force: b
     pool = ThreadPoolExecutor(workers, thread_name_prefix="audit")
     try:
         yield from (future.result() for future in as_completed([pool.submit(one, t) for t in tasks]))
+    except BaseException:
+        auditor.stop.set()
+        raise
     finally:
-        stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
 
 

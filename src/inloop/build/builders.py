@@ -58,6 +58,7 @@ def build_functions(
             attempt=shop.attempt,
             dropped=dropped,
             per_unit=per_unit if builder == "mutate" else 1,
+            stop=shop.auditor.stop,
         )
         return build(plan, out, n, workers=workers)
 

@@ -65,6 +65,7 @@ def build_commits(
             attempt=mine.attempt,
             dropped=dropped,
             per_unit=1,
+            stop=mine.auditor.stop,
         )
         return build(plan, out, n, workers=workers)
 

@@ -50,6 +50,8 @@ class Plan(Generic[C]):
     """What did not become a candidate, and why."""
     per_unit: int = 4
     """Tasks of one source unit at most."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set when the build is left early; the attempt ends at its next step."""
 
 
 @dataclass(kw_only=True)
@@ -132,7 +134,7 @@ def _select(plan: Plan[C], ledger: Ledger, out: Path, n: int, workers: int) -> d
     accepted: dict[str, Row] = {}
     units: Counter[str] = Counter()
     at = 0
-    with bar(f"build {plan.name}", n) as progress, _Pool(workers) as pool:
+    with bar(f"build {plan.name}", n) as progress, _Pool(workers, plan.stop) as pool:
         while at < len(plan.candidates) and len(accepted) < n:
             chunk = plan.candidates[at : at + _chunk(n - len(accepted), workers)]
             at += len(chunk)
@@ -164,9 +166,9 @@ def _known(candidate: Candidate, ledger: Ledger, out: Path) -> bool:
 class _Pool:
     """Threads that each work on a batch; leaving it by an exception ends what has not begun."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, stop: threading.Event) -> None:
         self.executor = ThreadPoolExecutor(workers, thread_name_prefix="build")
-        self.stop = threading.Event()
+        self.stop = stop
 
     def __enter__(self) -> _Pool:
         return self

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ SUITE_SECONDS = 300.0
 TEST_SECONDS = 0.5
 """Of CPU: slower tests don't judge tasks, they would slow every rollout."""
 WORKDIR = "/workspace"
+PREFIX = "inloop-build-"
 
 
 @dataclass(frozen=True)
@@ -158,12 +161,20 @@ def _result(data: dict[str, Any]) -> JobResult:
 
 @contextmanager
 def lab(tree: Tree, owner: str) -> Iterator[Lab]:
-    """`tree` laid out in a temporary folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="inloop-build-") as temporary:
+    """`tree` laid out in a temporary folder that is gone afterwards; what killed builds left is removed first."""
+    _sweep(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as temporary:
         folder = Path(temporary)
         folder.chmod(0o755)
         write_files(folder / "tree", tree.files)
         yield Lab(tree, folder / "tree", owner)
+
+
+def _sweep(folder: Path) -> None:
+    for path in folder.glob(f"{PREFIX}*-*"):
+        pid = path.name.removeprefix(PREFIX).split("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @dataclass(frozen=True)
