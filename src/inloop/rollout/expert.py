@@ -17,7 +17,6 @@ from inloop.harness import blocks
 from inloop.harness.tools import replace_once
 from inloop.rollout.repair import Repair, first_edit, wrong_edits
 from inloop.tasks.task import Task
-from inloop.trace.trajectory import Node
 from inloop.types import Call, Message, Part, Text
 from inloop.verify.oracle import oracle_diff
 
@@ -152,11 +151,6 @@ class Expert:
 
     def _words(self, text: str) -> str:
         return f"{text}\n" if self.config.thoughts else ""
-
-
-def staged_weights(nodes: Sequence[Node]) -> dict[str, float]:
-    """Node id -> loss weight 0 of the expert's mistakes on purpose, for `Trajectory.meta['turn_weights']`."""
-    return {n.id: 0.0 for n in nodes if n.sampled and n.message.origin == STAGED}
 
 
 def _script(task: Task) -> _Script:
