@@ -14,13 +14,14 @@ from inloop.harness.config import HarnessConfig
 from inloop.rollout.collect import Plan, collect
 from inloop.rollout.engines import EngineConfig, open_engine
 from inloop.rollout.workers import Recipe
+from inloop.tasks.task import Limits
 from inloop.trace.check import check
 from inloop.trace.store import TrajectoryStore
 from inloop.trace.trajectory import Trajectory
 
 
 def rollouts(model: str, dtype: Any, tmp_path: Path, config: HarnessConfig, count: int) -> list[Trajectory]:
-    tasks = [write_task(tmp_path / "tasks", f"add{i}") for i in range(count)]
+    tasks = [write_task(tmp_path / "tasks", f"add{i}", limits=Limits(wall_seconds=600)) for i in range(count)]
     opened = open_engine(EngineConfig(model=model, dtype=dtype))
     try:
         here = Recipe(engine=opened.engine, config=config, tokenizer=opened.tokenizer).build()

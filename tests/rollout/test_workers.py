@@ -1,21 +1,23 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from rollout.conftest import SOLVE
+from rollout.test_collect import inloop
 
 from inloop.engine.scripted import ScriptedChat
-from inloop.errors import InloopError
 from inloop.harness.config import HarnessConfig
 from inloop.harness.loop import Cancel
 from inloop.rollout.collect import Plan, collect
 from inloop.rollout.run import group
-from inloop.rollout.workers import Recipe, processes, ray_cluster
+from inloop.rollout.workers import Recipe, processes
 from inloop.tasks.task import Task
 from inloop.trace.store import TrajectoryStore
 from inloop.types import StopReason
@@ -73,20 +75,25 @@ def test_a_cancel_reaches_the_processes(task: Task) -> None:
     assert done.stop is StopReason.CANCELLED and time.monotonic() - started < 8
 
 
+def over_ray(tasks: list[Task], tmp_path: Path, address: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, as a user runs it: Ray leaves its helpers to the end of the process."""
+    pytest.importorskip("ray")
+    (tmp_path / "script.json").write_text(json.dumps(SOLVE))
+    where = ["--tasks", tasks[0].root.parent, "--out", tmp_path / "run", "--ray", address]
+    what = ["--engine", "scripted", "--model", tmp_path / "script.json", "--k", 2, "--concurrency", 4]
+    return inloop("collect", *where, *what, "--json", timeout=280)
+
+
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_a_ray_cluster(tasks: list[Task], tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    recipe = Recipe(engine=ScriptedChat(SOLVE), config=CONFIG)
-    with ray_cluster(recipe, "local", 4, count=2) as run:
-        summary = collect(tasks, run, Plan(k=2, concurrency=4), tmp_path, scope="", identity={})
-    assert (summary.done, summary.passed) == (6, 6)
+    ran = over_ray(tasks, tmp_path, "local")
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert (told["done"], told["passed"], told["faults"]) == (6, 6, {})
+    assert len({t.id for t in TrajectoryStore(tmp_path / "run")}) == 6
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_no_cluster_there(task: Task) -> None:
-    pytest.importorskip("ray")
-    recipe = Recipe(engine=ScriptedChat(SOLVE), config=CONFIG)
-    with pytest.raises(InloopError, match="no Ray cluster"), ray_cluster(recipe, "127.0.0.1:9", 1):
-        pass
+def test_no_cluster_there(tasks: list[Task], tmp_path: Path) -> None:
+    ran = over_ray(tasks, tmp_path, "127.0.0.1:9")
+    assert ran.returncode == 2 and "no Ray cluster" in ran.stderr and "Traceback" not in ran.stderr

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -97,6 +98,7 @@ def ray_cluster(recipe: Recipe, address: str, width: int, count: int = 0) -> Ite
     except ImportError:
         raise InloopError("--ray needs Ray", fix="pip install 'inloop[ray]'") from None
     ray: Any = ray_module
+    _answers(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     where = here if address == "local" else {"address": address}
@@ -111,6 +113,16 @@ def ray_cluster(recipe: Recipe, address: str, width: int, count: int = 0) -> Ite
         yield _spread([_ray_run(ray, h) for h in hosts], [_ray_cancel(ray, h) for h in hosts])
     finally:
         ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Ray itself would try for minutes before it says that nobody is there."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except OSError as error:
+            raise InloopError(f"no Ray cluster at {address!r}: {error}", fix="give its address, or 'local'") from None
 
 
 def _ray_run(ray: Any, host: Any) -> Callable[[Work], Trajectory]:
