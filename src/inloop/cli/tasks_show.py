@@ -73,7 +73,7 @@ def print_task(task: Task, patch: bool) -> None:
 
 def print_stats(found: dict[str, Any]) -> None:
     out.print(f"{found['tasks']} tasks of {found['units']} units, {found['audited']} audited", highlight=False)
-    for name in ("kinds", "splits", "builders", "repositories", "licences", "modes"):
+    for name in ("kinds", "levels", "splits", "builders", "repositories", "licences", "modes"):
         counts = ", ".join(f"{n} {key}" for key, n in found[name].items())
         out.print(f"[cyan]{name:<13}[/cyan] {escape(counts)}", highlight=False, soft_wrap=True)
     for name, sizes in {**found["sizes"], "difficulty": found["difficulty"]}.items():

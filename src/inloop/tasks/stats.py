@@ -13,13 +13,14 @@ SIZES = ("words", "tests", "files", "bytes", "patch_lines")
 
 
 def stats(rows: Sequence[Row]) -> dict[str, Any]:
-    """Counts by kind, split, builder, repository and mode; quartiles of sizes and difficulty; the audits."""
+    """Counts by kind, level, split, builder, repository and mode; quartiles of sizes and difficulty; the audits."""
     measured = [r.difficulty for r in rows if r.difficulty is not None]
     return {
         "tasks": len(rows),
         "units": len({(r.repository, r.unit) for r in rows}),
         "audited": sum(r.audited for r in rows),
         "kinds": _counts(r.kind for r in rows),
+        "levels": _counts(r.level or "unknown" for r in rows),
         "splits": _counts(r.split or "none" for r in rows),
         "builders": _counts(str(r.provenance.get("builder", "")) for r in rows),
         "repositories": _counts(r.repository or "none" for r in rows),

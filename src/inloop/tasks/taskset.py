@@ -28,6 +28,8 @@ class Row:
     split: str = ""
     kind: str = ""
     difficulty: float | None = None
+    level: str = ""
+    """What the builder expects: 'named' (the traceback says what to mend), 'pointed' (it says where), 'open'."""
     provenance: dict[str, Any] = field(default_factory=dict)
     """Fields of `Provenance`."""
     card: dict[str, Any] | None = None
@@ -60,6 +62,7 @@ def row_of(task: Task, root: Path) -> Row:
         split=task.split,
         kind=task.provenance.kind or task.provenance.builder,
         difficulty=task.difficulty,
+        level=str(task.meta.get("difficulty", "")),
         provenance=asdict(task.provenance),
         card=_card(task.card) if task.card else None,
         size=measure(task),
