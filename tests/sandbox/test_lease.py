@@ -170,3 +170,11 @@ def test_a_run_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("INLOOP_RUN_DIR", str(tmp_path / "link"))
     with pytest.raises(SandboxFault):
         lease.run_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's sandboxes run as that user")
+def test_a_run_folder_that_sandboxes_can_not_reach(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run_folder / "shut").mkdir(mode=0o700)
+    monkeypatch.setenv("INLOOP_RUN_DIR", str(run_folder / "shut" / "inside"))
+    with pytest.raises(SandboxFault, match="can't be reached"):
+        lease.run_folder()

@@ -73,7 +73,7 @@ def _mounted(text: str) -> dict[str, str]:
 
 def _own_places(text: str) -> list[tuple[str, str]]:
     out = []
-    for line in text.splitlines():
+    for line in filter(None, text.splitlines()):
         _, controllers, place = line.split(":", 2)
         out += [(c, place) for c in controllers.split(",")]
     return out

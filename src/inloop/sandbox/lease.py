@@ -35,6 +35,10 @@ def run_folder() -> Path:
         raise SandboxFault(
             f"{folder} belongs to somebody else", fix="remove it, or set INLOOP_RUN_DIR to a folder of yours"
         )
+    shut = [str(p) for p in (folder, *folder.parents) if uid == 0 and not p.stat().st_mode & 0o001]
+    if shut:
+        fix = f"choose a place that every user can pass through, or chmod a+x {shut[-1]}"
+        raise SandboxFault(f"{folder} can't be reached by the sandboxes' own uids", fix=fix)
     return folder
 
 
