@@ -22,6 +22,7 @@ from inloop.tasks.splits import assign, check_disjoint
 from inloop.tasks.taskset import Taskset
 
 POCKET = Path(__file__).parents[1] / "data" / "build" / "pocket"
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mutated")]
 
 
 def test_what_is_kept_is_audited_and_says_where_it_is_from(mutated: Report) -> None:

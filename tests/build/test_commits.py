@@ -12,6 +12,8 @@ from inloop.build.git import Repository
 from inloop.errors import TaskError
 from inloop.tasks.taskset import Taskset
 
+pytestmark = pytest.mark.slow
+
 Git = Callable[..., str]
 
 

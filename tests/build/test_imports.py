@@ -15,6 +15,8 @@ from inloop.errors import TaskError
 from inloop.tasks.folder import load_task
 from inloop.tasks.taskset import Taskset
 
+pytestmark = pytest.mark.slow
+
 HUMANEVAL = {
     "task_id": "HumanEval/0",
     "prompt": "from typing import List\n\n\ndef total(xs: List[int]) -> int:\n"
