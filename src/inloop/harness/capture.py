@@ -50,7 +50,7 @@ class CaptureGateway:
             admin_key=secrets.token_urlsafe(24),  # the agent must not open or read sessions
         )
         self._registry = app.state.registry
-        config = uvicorn.Config(app, uds=str(self.folder / SOCKET), log_level="error", access_log=False, lifespan="off")
+        config = uvicorn.Config(app, uds=str(self.folder / SOCKET), log_level="error", access_log=False)
         self._proxy = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._proxy.run, name="capture", daemon=True)
         self._thread.start()

@@ -17,7 +17,7 @@ from inloop.files import write_atomic
 from inloop.harness.capture import SOCKET, CaptureGateway
 from inloop.harness.config import HarnessConfig
 from inloop.harness.loop import Cancel
-from inloop.sandbox.base import CommandResult, Sandbox
+from inloop.sandbox.base import CommandResult, Sandbox, SandboxSpec
 from inloop.tasks.task import Limits, Task
 from inloop.trace.trajectory import Node
 from inloop.types import StopReason
@@ -143,6 +143,27 @@ class ExternalEpisode:
             turns=capture.calls, sampled_tokens=sum(len(n.token_ids or ()) for n in sampled), forks=capture.forks
         )
         return capture.over_budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class External:
+    """An agent and the proxy that its model calls go through; takes the place of our own loop in a rollout."""
+
+    agent: ExternalAgent
+    gateway: CaptureGateway
+
+    def furnish(self, spec: SandboxSpec) -> SandboxSpec:
+        """With room for the agent, its folders and the way to the proxy."""
+        folders = tuple((folder, str(folder)) for folder in self.agent.folders())
+        mounts = (*spec.mounts, (self.gateway.folder, RELAY), *folders)
+        return replace(spec, limits=roomy(spec.limits), mounts=mounts)
+
+    def episode(
+        self, *, task: Task, sandbox: Sandbox, config: HarnessConfig, key: str, cancel: Cancel
+    ) -> ExternalEpisode:
+        return ExternalEpisode(
+            task=task, sandbox=sandbox, gateway=self.gateway, agent=self.agent, config=config, key=key, cancel=cancel
+        )
 
 
 class Installed:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from inloop import __version__
 from inloop.errors import Fault, SandboxFault, TaskError, VerifierFault
 from inloop.harness.config import HarnessConfig
+from inloop.harness.external import External, ExternalEpisode
 from inloop.harness.loop import Cancel, Episode
 from inloop.harness.policy import Policy
 from inloop.rollout.patch import unified
@@ -56,6 +57,8 @@ class Rollouts:
     """Who holds the sandboxes, for the person who lists them."""
     judging: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(os.cpu_count() or 1))
     """Verifications at once: they need the processor, and a crowd of them would meet its own time limits."""
+    external: External | None = None
+    """An agent with a loop of its own; None is ours."""
     meta: dict[str, Any] = field(default_factory=dict)
     """Written into every trajectory: the run, the engine."""
 
@@ -150,6 +153,8 @@ class _Attempt:
             setup=self.work.task.setup,
             owner=self.of.owner,
         )
+        if self.of.external:
+            spec = self.of.external.furnish(spec)
         sandbox = self._timed("sandbox", lambda: self.of.backend.open(spec))
         detach = self.cancel.attach(sandbox.close)
         try:
@@ -161,23 +166,31 @@ class _Attempt:
             self._timed("sandbox", sandbox.close)
 
     def _episode(self, sandbox: Sandbox) -> None:
-        of, t = self.of, self.trajectory
+        t = self.trajectory
         t.meta["isolation"] = asdict(sandbox.isolation)
-        episode = Episode(
-            task=self.work.task,
-            sandbox=sandbox,
-            policy=of.policy,
-            config=of.config,
-            seed=self.work.seed,
-            key=self.work.id,
-            cancel=self.cancel,
-        )
+        episode = self._begin(sandbox)
         try:
             t.stop = episode.run()
         finally:
             t.nodes, t.events = episode.nodes, episode.events
             t.counts = dict(episode.counts)
             self.timings.update(episode.timings)
+
+    def _begin(self, sandbox: Sandbox) -> Episode | ExternalEpisode:
+        of, work = self.of, self.work
+        if of.external:
+            return of.external.episode(
+                task=work.task, sandbox=sandbox, config=of.config, key=work.id, cancel=self.cancel
+            )
+        return Episode(
+            task=work.task,
+            sandbox=sandbox,
+            policy=of.policy,
+            config=of.config,
+            seed=work.seed,
+            key=work.id,
+            cancel=self.cancel,
+        )
 
     def _judge(self, diff: Diff) -> None:
         """The hidden tests' verdict; a fault of theirs is tried again on the same work."""
@@ -217,12 +230,13 @@ class _Attempt:
 
     def _blank(self) -> Trajectory:
         of, info = self.of, self.of.policy.info()
+        agent = of.external.agent if of.external else None
         return Trajectory(
             id=self.work.id,
             task_id=self.work.task.id,
             group_id=self.work.group_id,
             seed=self.work.seed,
-            agent={"name": "inloop", "version": __version__},
+            agent={"name": agent.name if agent else "inloop", "version": agent.version if agent else __version__},
             model=info.model,
             harness=of.config.record(),
             tools=of.policy.schemas(),

@@ -103,7 +103,7 @@ class GroupSource:
             self.flat_in_row = 0 if report.samples else self.flat_in_row + 1
         if self.flat_in_row >= MANY_FLAT:
             raise DataError(
-                f"{self.flat_in_row} groups in a row gave nothing to learn from; the last: {report.dropped or 'no rows'}",
+                f"{self.flat_in_row} groups in a row gave nothing to learn from ({report.dropped or 'no rows'})",
                 fix="`inloop advise` says what to do: SFT first, easier or harder tasks, larger groups",
             )
         metrics = report.metrics()
