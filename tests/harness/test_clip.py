@@ -46,3 +46,8 @@ def test_other_output_is_left_alone() -> None:
     assert summarize_tests("all good", True) == "all good"
     many = "".join(f"FAILED t.py::t{i} - x\n" for i in range(30))
     assert summarize_tests(many, False).endswith("and 20 more")
+
+
+def test_hostile_test_output_is_read_in_linear_time() -> None:
+    for hostile in ("1 " + "1" * 60 + " ", "\n" * 16_000, "=" * 16_000, "1 a, " * 3_000):
+        summarize_tests(hostile * 3, True)

@@ -8,6 +8,7 @@ import pytest
 from inloop.errors import ConfigError
 from inloop.harness.config import HarnessConfig
 from inloop.harness.dialect import Dialect, make_dialect
+from inloop.trace.trajectory import Node, Trajectory
 from inloop.types import Call, Message, Text, Thinking, message
 
 TOOLS = ("read", "edit", "test", "submit")
@@ -126,6 +127,29 @@ def test_malformed_native_calls_are_kept_as_calls_without_arguments(templated: C
         back = dialect.parse(tokenizer.encode(text + "<|im_end|>", add_special_tokens=False))
         assert [c.arguments for c in back.all_calls] == [None]
         assert back.all_calls[0].raw and back.all_calls[0].raw in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "[" * 2000,
+        "[" * 40 + "]" * 40,
+        '{"a": ' * 30 + "1" + "}" * 30,
+        "1" * 5000,
+        "null",
+        '"x"',
+        "[1]",
+        '{"a": NaN',
+        "{}}",
+    ],
+)
+def test_hostile_native_arguments(templated: Callable[[str], Any], arguments: str) -> None:
+    tokenizer = templated("qwen3")
+    dialect = make_dialect(config("native"), tokenizer)
+    text = f'<tool_call>\n{{"name": "read", "arguments": {arguments}}}\n</tool_call><|im_end|>'
+    back = dialect.parse(tokenizer.encode(text, add_special_tokens=False))
+    assert all(c.arguments is None or c.arguments == {} for c in back.all_calls)
+    Trajectory(id="x", nodes=[Node(id="n", parent=None, message=back)]).to_dict()
 
 
 def test_native_thinking_and_several_calls(templated: Callable[[str], Any]) -> None:

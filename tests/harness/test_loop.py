@@ -203,3 +203,15 @@ def test_guides_are_recorded_and_can_be_switched_off(play: Callable[..., Episode
 def test_what_follows_a_call_is_counted(play: Callable[..., Episode]) -> None:
     episode = play(["```read calc.py```\n```submit```", "```submit```"])
     assert episode.counts["text_after_call"] == 1 and episode.counts["turns"] == 2
+
+
+def test_a_call_with_a_lone_surrogate_is_survived(
+    task: Task, sandbox: Sandbox, templated: Callable[[str], Any]
+) -> None:
+    tokenizer = templated("qwen3")
+    config = HarnessConfig(dialect="native", max_turns=2)
+    call = '<tool_call>\n{"name": "\\ud800", "arguments": {"path": "\\ud800"}}\n</tool_call>'
+    engine = RecordedTokens(tokenizer, [call])
+    episode = Episode(task=task, sandbox=sandbox, policy=make_policy(engine, config, tokenizer), config=config, key="k")
+    assert episode.run() is StopReason.TURN_LIMIT
+    assert episode.counts["invalid_calls"] == 2

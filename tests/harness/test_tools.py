@@ -44,6 +44,9 @@ def test_read_edit_write_test(tools: Toolbox) -> None:
         ("edit", {"path": "nope.py", "old": "a", "new": "x"}, "no file"),
         ("write", {"path": "calc.py/x", "content": ""}, "error"),
         ("bash", {"command": "exit 3"}, "exit 3"),
+        ("write", {"path": "x" * 300, "content": ""}, "failed"),
+        ("edit", {"path": "calc.py", "old": "a - b", "new": "\ud800"}, "failed"),
+        ("read", {"path": ""}, "folder"),
         ("bash", {"command": "nonsense_command"}, "exit 127"),
     ],
 )  # fmt: skip
@@ -79,6 +82,14 @@ def test_megabytes_and_binary(tools: Toolbox) -> None:
     assert tools.call("read", {"path": "empty"}).is_error
     tools.call("write", {"path": "empty", "content": ""})
     assert tools.call("read", {"path": "empty"}).text == "(empty file)"
+
+
+def test_hostile_files_do_not_hold_the_host_up(tools: Toolbox, sandbox: Sandbox) -> None:
+    sandbox.write("long.txt", b"ab" * 2_000_000)
+    assert tools.call("edit", {"path": "long.txt", "old": "ba" * 50_000 + "c", "new": "x"}).is_error
+    assert len(tools.call("read", {"path": "long.txt"}).text) < 500
+    tools.call("bash", {"command": "mkfifo pipe; ln -s /etc/passwd link"})
+    assert tools.call("read", {"path": "pipe"}).is_error and tools.call("read", {"path": "link"}).is_error
 
 
 def test_a_command_is_cut_off_by_what_the_episode_has_left(task: Task, sandbox: Sandbox) -> None:

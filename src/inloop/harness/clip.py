@@ -7,7 +7,7 @@ import re
 _ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SUMMARY = re.compile(r"^(FAILED|ERROR) (.+)$", re.M)
-_COUNT = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+ in [\d.]+s)", re.M)
+_COUNT = re.compile(r"^=* ?\d+ [a-z]+(?:, \d+ [a-z]+)* in [\d.]+s", re.M)
 BINARY_SHARE = 0.1
 """Share of undecodable or control characters above which output counts as binary."""
 

@@ -230,7 +230,8 @@ class Episode:
 
     def _answer(self, call: Call | None, observation: Observation) -> Message:
         """A result as its own role where calls have one, as the user's where they are part of the text."""
-        said = (Text(text=self.policy.neutral(observation.text)),)
+        text = observation.text.encode("utf-8", "replace").decode()  # what no tokenizer takes: lone surrogates
+        said = (Text(text=self.policy.neutral(text)),)
         tool = call is not None and not call.embedded
         return Message(
             role="tool" if tool else "user",

@@ -13,6 +13,8 @@ from inloop.harness.text import split_ids
 from inloop.harness.tools import schemas, usage
 from inloop.types import Call, Message, Part, Text, Thinking
 
+DEPTH = 16
+"""Arguments that nest deeper are no arguments: writing them down would end in a RecursionError."""
 _MARKERS = re.compile(r"<tool_call>|<\|python_tag\|>|<function=|<\|tool_call|\[TOOL_CALLS\]")
 _QWEN_CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.S)
 _ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:\s*(\{.*\})\s*\}\s*\Z', re.S)
@@ -62,11 +64,9 @@ class NativeDialect:
         return self.template.ids(after.removeprefix(self.template.stop) if ended else after)
 
     def parse(self, token_ids: Sequence[int]) -> Message:
-        from trl.chat_template_utils import parse_response
-
         ids = list(token_ids)
-        said = parse_response(self.tokenizer, ids, prefix=self.template.ids(self._prompt), tools=self._schemas)
         text = self.template.decode(ids)
+        said = self._said(ids, text)
         calls = [self._call(c, raw) for c, raw in _with_raw(said.get("tool_calls") or [], text)]
         if not calls and (found := _MARKERS.search(text)):
             raw = text[found.start() :].removesuffix(self.template.stop)
@@ -76,6 +76,16 @@ class NativeDialect:
         if said.get("content"):
             parts.append(Text(text=said["content"].removesuffix(self.template.stop)))
         return Message(role="assistant", parts=(*parts, *calls))
+
+    def _said(self, ids: list[int], text: str) -> dict[str, Any]:
+        """What the parser made of a turn; the bare text where it gave up, however it did."""
+        from trl.chat_template_utils import parse_response
+
+        try:
+            said = parse_response(self.tokenizer, ids, prefix=self.template.ids(self._prompt), tools=self._schemas)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            said = None
+        return said if isinstance(said, dict) else {"content": text.removesuffix(self.template.stop)}
 
     def encode_turn(self, message: Message) -> list[int]:
         chat = [{"role": "user", "content": "u"}, self._chat(message)]
@@ -104,7 +114,7 @@ class NativeDialect:
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             arguments = _json_object(arguments)
-        good = arguments if isinstance(arguments, dict) else None
+        good = arguments if isinstance(arguments, dict) and _depth_within(arguments, DEPTH) else None
         return Call(id="", name=function["name"], arguments=good, raw=raw)
 
     def _chats(self, messages: Sequence[Message]) -> list[Chat]:
@@ -167,9 +177,16 @@ def _with_raw(calls: list[dict[str, Any]], text: str) -> list[tuple[dict[str, An
     return out
 
 
+def _depth_within(value: Any, limit: int) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return limit > 0 and all(_depth_within(v, limit - 1) for v in inner)
+
+
 def _json_object(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

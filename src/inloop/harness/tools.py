@@ -14,6 +14,8 @@ from inloop.sandbox.base import CommandResult, Sandbox
 from inloop.tasks.task import Task
 
 Schema = dict[str, Any]
+NEAR_CHARS = 200
+"""Longer lines are never compared when text is not found."""
 
 
 def _schema(name: str, description: str, required: int, **parameters: str) -> Schema:
@@ -101,8 +103,12 @@ class Toolbox:
             return _error(f"no file {arguments.get('path')}")
         except IsADirectoryError:
             return _error(f"{arguments.get('path')} is a folder")
-        except (ValueError, PermissionError) as error:
+        except UnicodeEncodeError:
+            return _error(f"{name} failed: a lone surrogate is no text")
+        except ValueError as error:
             return _error(f"{name} failed: {error}")
+        except OSError as error:
+            return _error(f"{name} failed: {error.strerror or error}")
 
     def _relative(self, path: str) -> str:
         """Agents name files both ways: /workspace/a.py is a.py."""
@@ -190,9 +196,10 @@ def replace_once(text: str, old: str, new: str) -> Replaced:
 
 
 def _nearest(text: str, old: str) -> str:
-    wanted = next((line for line in old.splitlines() if line.strip()), "")
-    near = difflib.get_close_matches(wanted, text.splitlines()[:5000], n=1, cutoff=0.6)
-    return f"; nearest line:\n{printable(near[0][:200])}" if near and near[0] != wanted else ""
+    wanted = next((line for line in old.splitlines() if line.strip()), "")[:NEAR_CHARS]
+    lines = [line for line in text.splitlines()[:5000] if len(line) <= NEAR_CHARS]  # the search is quadratic
+    near = difflib.get_close_matches(wanted, lines, n=1, cutoff=0.6)
+    return f"; nearest line:\n{printable(near[0])}" if near and near[0] != wanted else ""
 
 
 def _shown(result: CommandResult, *, code: bool = True) -> str:
