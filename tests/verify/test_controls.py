@@ -52,7 +52,7 @@ def naive(task: Task, name: str) -> bool:
 FOOLS_EXIT_CODES = [
     "02_os_exit_import", "05_conftest_makereport", "06_conftest_deselect", "08_pytest_ini_addopts",
     "09_toml_addopts_plugin", "11_always_equal", "17_shadow_pytest_py", "19_patch_runtest_import",
-    "24_caller_source", "37_patch_time", "52_every_error_at_once",
+    "24_caller_source", "52_every_error_at_once",
 ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_nothing_of_the_host_is_in_the_verifying_sandbox(task: Task, verifier: V
         f"os.path.exists({str(task.tests / 'twins.json')!r})": (task.tests / "twins.json").exists,
         f"os.path.exists({str(task.solution)!r})": task.solution.exists,
         f"os.path.exists('/proc/{os.getpid()}/cmdline')": Path(f"/proc/{os.getpid()}/cmdline").exists,
-        "len(os.listdir('/sys/class/net')) > 1": lambda: len(os.listdir("/sys/class/net")) > 1,
+        "len(os.listdir('/sys/class/net')) > 1": lambda: len(list(Path("/sys/class/net").iterdir())) > 1,
     }
     for look, on_host in looks.items():
         code = "import os\ndef look():\n    try: return bool({})\n    except OSError: return False\n"

@@ -60,7 +60,7 @@ class Verifier:
         diff = allow.narrow(work if isinstance(work, Diff) else self.changes(task, work), task)
         try:
             found = self._judge(task, diff)
-        except Fault as fault:
+        except (Fault, OSError) as fault:
             found = Reward(value=None, verdict=Verdict.FAULT, evidence=(str(fault),), mode=task.verify.mode)
         notes = tuple(f"left out: {path} ({why})" for path, why in diff.rejected[:20])
         if len(diff.rejected) > 20:
@@ -96,10 +96,10 @@ class Verifier:
         return found
 
     def _twice_if_faulty(self, ready: Prepared, diff: Diff) -> Reward:
-        """A fault is tried once more; a second one is a fault, unless the submission was running both times."""
+        """A fault is tried once more, on fresh sandboxes."""
         try:
             return self._run(ready, diff)
-        except Fault:
+        except (Fault, OSError):
             return self._run(ready, diff)
 
     def _run(self, ready: Prepared, diff: Diff) -> Reward:
