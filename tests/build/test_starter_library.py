@@ -18,12 +18,14 @@ FEW = LIBRARY[::25]
 def test_there_is_enough_to_train_on_and_to_hold_out() -> None:
     assert len(LIBRARY) >= 200 and len({e.area for e in LIBRARY}) >= 14
     splits = split_of(LIBRARY)
-    assert sum(s == "test" for s in splits.values()) >= 60
+    assert 60 <= sum(s == "test" for s in splits.values()) <= 80
     assert len({e.unit for e in LIBRARY}) == len({e.name for e in LIBRARY}) == len(LIBRARY)
 
 
-def test_what_is_held_out_depends_on_nothing_but_the_library() -> None:
-    assert split_of(LIBRARY) == split_of(LIBRARY[::-1])
+def test_what_is_held_out_depends_on_the_name_alone() -> None:
+    whole = split_of(LIBRARY)
+    assert split_of(LIBRARY[::3]).items() <= whole.items()
+    assert {e.area for e in LIBRARY if whole[e.unit] == "test"} == {e.area for e in LIBRARY}
 
 
 @pytest.mark.parametrize("entry", LIBRARY, ids=lambda e: e.unit)
