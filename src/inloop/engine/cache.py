@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from inloop.engine.batch import Batch, Chunk, Run, causal_mask
+from inloop.errors import InloopError
 
 
 class KVCache:
@@ -30,7 +31,14 @@ class KVCache:
     def _room(self, like: Tensor) -> Tensor:
         """Zeros, as what lies past a slot's end is multiplied by 0; fresh pages of the kernel are that for free."""
         shape = (self.slots, like.shape[1], self.length, like.shape[2])
-        pages = mmap.mmap(-1, math.prod(shape) * self.dtype.itemsize)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        try:
+            pages = mmap.mmap(-1, math.prod(shape) * self.dtype.itemsize, flags=flags)
+        except OSError as error:
+            raise InloopError(
+                f"no memory for a cache of {self.slots} slots of {self.length} tokens: {error}",
+                fix="ask for fewer slots or a smaller max_model_len",
+            ) from error
         return torch.frombuffer(pages, dtype=self.dtype).view(shape)
 
     def write(self, index: int, batch: Batch, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,6 +23,8 @@ from inloop.errors import EngineFault, InloopError
 
 log = logging.getLogger(__name__)
 PROBE = [3, 1, 4, 1, 5, 9, 2, 6]
+LONGEST = 8192
+"""Unless a caller asks for more."""
 
 
 class Core:
@@ -122,10 +124,10 @@ def load_model(folder: Path, dtype: torch.dtype) -> Any:
 
 
 def fit_length(config: Any, wanted: int | None) -> int:
-    most = getattr(config.get_text_config(), "max_position_embeddings", None) or 2048
+    most = getattr(config.get_text_config(), "max_position_embeddings", None) or LONGEST
     if wanted is not None and wanted > most:
         raise InloopError(f"max_model_len {wanted} is more than the model's {most}", fix=f"ask for at most {most}")
-    return wanted or min(most, 2048)
+    return wanted or min(most, LONGEST)
 
 
 def stop_tokens(model: Any, folder: Path) -> frozenset[int]:
@@ -148,6 +150,8 @@ def choose_forward(model: Any, slots: int, length: int, dtype: torch.dtype) -> F
                 if _agrees(forward, wanted, dtype):
                     return forward
                 log.info("%s gives other logits than transformers", make.__name__)
+            except InloopError:
+                raise
             except Exception as error:  # whatever a foreign architecture makes of it: the plain pass is right
                 log.info("%s can't run this model: %r", make.__name__, error)
             model.set_attn_implementation(own)

@@ -107,11 +107,11 @@ def read_weights(path: Path) -> list[tuple[str, Tensor]]:
 
 
 def settings(dtype: str) -> torch.dtype:
-    """'float32', 'bfloat16', or 'auto': bfloat16 where this CPU multiplies it natively."""
+    """'float32', 'bfloat16', 'float16', or 'auto': bfloat16 where this CPU multiplies it natively."""
     if dtype == "auto":
         native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         return torch.bfloat16 if native else torch.float32
-    named = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    named = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if dtype not in named:
-        raise InloopError(f"unknown dtype {dtype!r}", fix="use auto, float32 or bfloat16")
+        raise InloopError(f"unknown dtype {dtype!r}", fix="use auto, float32, bfloat16 or float16")
     return named[dtype]
