@@ -5,6 +5,7 @@ job lays its files over the workspace, runs pytest in a fork of this process (py
 never), and puts the files back. One JSON line a job is written to the descriptor FD, which the forks do not have."""
 
 import contextlib
+import importlib.machinery
 import json
 import os
 import resource
@@ -103,6 +104,14 @@ def too_slow(number: int, frame: FrameType | None) -> None:
     raise TooSlow
 
 
+def keep_rewritten_tests() -> None:
+    """Let pytest keep its rewritten test files for the next job; code under test is always compiled anew, since its
+    text differs from job to job within one second."""
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = f"{tempfile.gettempdir()}/pycache"
+    importlib.machinery.SourceFileLoader.set_data = lambda *_, **__: None  # type: ignore[method-assign]
+
+
 def run_pytest(job: dict[str, Any], out: str) -> None:
     """In the fork: run, write the result, leave without any exit handler."""
     os.setpgid(0, 0)
@@ -116,6 +125,7 @@ def run_pytest(job: dict[str, Any], out: str) -> None:
     root = str(Path.cwd())
     sys.path[:] = [*job["path"], *[p for p in sys.path if p != str(Path(__file__).parent)]]
     os.environ["PYTHONPATH"] = os.pathsep.join(job["path"])
+    keep_rewritten_tests()
     signal.signal(signal.SIGPROF, too_slow)
     probe = Probe(root, job.get("trace", False), job.get("limit", 0.0))
     code = pytest.main([*COMMON, *job["tests"]], plugins=[probe])
