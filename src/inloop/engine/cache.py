@@ -34,6 +34,7 @@ class KVCache:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
             pages = mmap.mmap(-1, math.prod(shape) * self.dtype.itemsize, flags=flags)
+            pages.madvise(mmap.MADV_NOHUGEPAGE)  # a slot in use would take 2 MB a head at once
         except OSError as error:
             raise InloopError(
                 f"no memory for a cache of {self.slots} slots of {self.length} tokens: {error}",

@@ -28,7 +28,7 @@ from inloop.engine.wire import (
 from inloop.errors import EngineFault
 
 START_SECONDS = 300.0
-RESTART_SECONDS = 90.0
+RESTART_SECONDS = 300.0
 """How long a call waits for an engine that died to come back."""
 
 OnToken = Callable[[int, float], None]
