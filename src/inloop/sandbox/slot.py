@@ -14,18 +14,16 @@ import select
 import shutil
 import signal
 import socket
-import stat
 from pathlib import Path
 from typing import Any
 
 from inloop.sandbox import cgroup, syscalls, wire
 from inloop.sandbox.profile import INSIDE_UID
+from inloop.sandbox.spare import FILTER_FD, INFO_FD, SETTINGS_FD, Spare, ended
+from inloop.sandbox.view import View, open_folder
 
-SPARE_PROCESSES = 4
-"""The slot, bubblewrap twice, and the shell that the commands run in: not the agent's."""
-SAFE_FD = 400
-"""Descriptors are moved up here before they are put in place, so that none is overwritten."""
-
+SPARE_PROCESSES = 5
+"""The slot and its spare fork, bubblewrap twice, the shell that the commands run in: not the agent's."""
 STOP_SECONDS = 5.0
 IDLE_MS = 2
 """No request for so long: time to prepare the next start."""
@@ -51,12 +49,10 @@ class Slot:
         self.as_root = os.geteuid() == 0
         self.uid, self.uid_lock = os.geteuid(), -1
         self.stage = Path(hello["stage"])
-        self.place = self.stage / "slot"
-        """An empty folder of the stage; each slot mounts its own file system there, in its own mount namespace."""
         hierarchy = cgroup.Hierarchy(hello["cgroup"]["kind"], hello["cgroup"]["parents"])
         self.group = cgroup.Group(hierarchy, f"{hello['owner']}-{os.getpid()}")
         self.lease = ""
-        self.maps: dict[int, int] = {}
+        self.view = View(self.stage / "slot", self.uid)
         self.complaints = -1
         self.spare: Spare | None = None
         self._forget()
@@ -68,21 +64,17 @@ class Slot:
         them; making one for each sandbox would double the time of a start."""
         if self.as_root:
             self.uid, self.uid_lock = lock_uid(self.hello["uids"], *self.hello["uid_range"])
+            self.view.uid = self.uid
         syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
         syscalls.loopback_up()
         with contextlib.suppress(OSError):
             # connections of a sandbox that is gone must not keep its ports from the next one
             syscalls.write_once("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0")
-        syscalls.mount("inloop", str(self.place), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0711,size=64m")
+        self.view.mount()
         self.group.create()
         self.group.enter(os.getpid())
 
     def _forget(self) -> None:
-        self.mounted: list[str] = []
-        self.arguments: list[str] = []
-        self.uppers: list[tuple[Path, int]] = []
-        self.controls: list[Path] = []
-        self.notes: list[str] = []
         self.limits: Request = {}
         self.child = self.init = 0
         self.started = False
@@ -96,7 +88,7 @@ class Slot:
         poll.register(sock, select.POLLIN)
         poll.register(owner, select.POLLIN)
         while True:
-            ready = dict(poll.poll(IDLE_MS))
+            ready = dict(poll.poll(IDLE_MS if self.spare is None and self.limits else None))
             if not ready:
                 self.idle()
                 continue
@@ -122,8 +114,6 @@ class Slot:
         except OSError as error:
             return {"error": str(error), "errno": error.errno}, []
 
-    # what the sandbox will see
-
     def prepare(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         """Bring all mount sources below the stage, where the sandbox's uid can reach them; make writable layers."""
         self.lease, self.limits = request["lease"], request["limits"]
@@ -131,109 +121,19 @@ class Slot:
         self.group.forget_peak()
         contents = iter(fds)
         for number, item in enumerate(request["mounts"]):
-            kind, target = item["kind"], item["dst"]
-            if kind == "bind":
-                self.arguments += ["--ro-bind", self._bring(item["src"], f"m{number}", item["mapped"]), target]
-            elif kind == "data":
-                self.arguments += ["--ro-bind", self._file(next(contents), f"f{number}", item["mode"]), target]
-            elif kind == "tmp":
-                self.arguments += ["--perms", "0755", "--size", str(item["mb"] << 20), "--tmpfs", target]
-            elif kind == "control":
-                folder = self.place / f"c{number}"
-                folder.mkdir(mode=0o755)
-                self.controls.append(folder)
-                self.arguments += ["--ro-bind", str(folder), target]
-            else:
-                lower = self._bring(item["lower"], f"m{number}", True, writable=True)
-                layer = self._layer(number, item["disk_mb"])
-                self.arguments += ["--overlay-src", lower, "--overlay", f"{layer}/up", f"{layer}/work", target]
-        folders = [self._open_folder(f"{layer}/up") for layer, _ in self.uppers]
-        answer = {"notes": self.notes, "uppers": len(folders)}
-        return answer, folders + [self._open_folder(str(folder)) for folder in self.controls]
+            self.view.add(number, item, contents, self.lease)
+        folders = self.view.open_uppers()
+        return {"notes": self.view.notes, "uppers": len(folders)}, folders + self.view.open_controls()
 
     def _processes(self) -> int:
         return int(self.limits["processes"]) + SPARE_PROCESSES
-
-    def _bring(self, source: str, name: str, mapped: bool, *, writable: bool = False) -> str:
-        """A path below the stage at which `source` appears as the sandbox's own files.
-
-        `writable`: the sandbox will change it (in its layer), so its uid must own it."""
-        target = self.place / name
-        folder = stat.S_ISDIR(Path(source).stat().st_mode)
-        target.mkdir(mode=0o755) if folder else target.touch(mode=0o644)
-        if not self.as_root:
-            foreign = writable and Path(source).stat().st_uid != self.uid
-            syscalls.bind(self._copy(source, name) if foreign else source, str(target))
-        elif not (mapped and self._bind_mapped(source, str(target))):
-            syscalls.bind(self._copy(source, name) if writable else source, str(target))
-        self.mounted.append(str(target))
-        return str(target)
-
-    def _bind_mapped(self, source: str, target: str) -> bool:
-        owner = Path(source).stat().st_uid
-        try:
-            if owner not in self.maps:
-                self.maps[owner] = syscalls.mapping_namespace(owner, self.uid)
-            syscalls.bind_mapped(source, target, self.maps[owner])
-        except OSError as error:
-            self.notes.append(f"{source} was copied: no id-mapped mount there ({error.strerror})")
-            return False
-        return True
-
-    def _copy(self, source: str, name: str) -> str:
-        """A copy in the lease folder that the sandbox's uid owns."""
-        place = Path(self.lease, name)
-        if not place.exists():
-            shutil.copytree(source, place, symlinks=True, copy_function=_copy_regular, ignore=_special_files)
-            if self.as_root:
-                for folder, _, names in os.walk(place):
-                    for path in [folder, *(f"{folder}/{n}" for n in names)]:
-                        os.chown(path, self.uid, self.uid, follow_symlinks=False)
-        return str(place)
-
-    def _file(self, source: int, name: str, mode: int) -> str:
-        target = self.place / name
-        with os.fdopen(os.dup(source), "rb") as data, target.open("wb") as out:
-            shutil.copyfileobj(data, out)
-        target.chmod(mode)
-        return str(target)
-
-    def _layer(self, number: int, megabytes: int) -> Path:
-        layer = self.place / f"layer{number}"
-        layer.mkdir(mode=0o711)
-        self.uppers.append((layer, megabytes))
-        self._mount_layer(layer, megabytes)
-        return layer
-
-    def _mount_layer(self, layer: Path, megabytes: int) -> None:
-        """A sized tmpfs; inodes are limited too, as each costs a kilobyte of kernel memory."""
-        size = f"mode=0700,size={megabytes}m,nr_inodes={4096 + megabytes * 256},uid={self.uid},gid={self.uid}"
-        syscalls.mount("inloop", str(layer), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, size)
-        for name in ("up", "work"):
-            folder = layer / name
-            folder.mkdir(mode=0o755)
-            if self.as_root:
-                os.chown(folder, self.uid, self.uid)
-
-    def _resize_layers(self, *, spare: bool) -> None:
-        """Room for an overlay to be mounted over a layer that the agent has filled, and back again once it is."""
-        for layer, megabytes in self.uppers:
-            now = os.statvfs(layer)
-            inodes = max(4096 + megabytes * 256, now.f_files - now.f_ffree) + 64 * spare
-            size = max(megabytes << 20, (now.f_blocks - now.f_bfree) * now.f_frsize) + (spare << 20)
-            flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
-            syscalls.mount(None, str(layer), None, flags, f"size={size},nr_inodes={inodes}")
-
-    @staticmethod
-    def _open_folder(path: str) -> int:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     # processes
 
     def start(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         """Have a waiting fork exec bubblewrap; answer with its pid and a pidfd."""
         if self.started:
-            self._resize_layers(spare=True)
+            self.view.resize_layers(spare=True)
         self.started, self.status, self.init = True, {}, 0
         self._forget_complaints()
         self.complaints = os.memfd_create("complaints")
@@ -247,7 +147,7 @@ class Slot:
             self.spare = None
         worker = self.spare or Spare(self.uid, self.as_root, limits)
         self.spare, self.child = None, worker.pid
-        command = [self.hello["bwrap"], "--args", str(SAFE_FD + 92), "--", *self._command(request)]
+        command = [self.hello["bwrap"], "--args", str(SETTINGS_FD), "--", *self._command(request)]
         worker.go(command, request["fds"], [settings, told, self.complaints, *fds], str(self.stage / "seccomp.bpf"))
         os.close(settings)
         os.close(told)
@@ -268,10 +168,10 @@ class Slot:
             *self.hello["base"], "--proc", "/proc", "--dev", "/dev",
             "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
             "--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--dir", "/var", "--symlink", "../tmp", "/var/tmp",
-            *self.arguments, "--remount-ro", "/", "--chdir", request["cwd"], "--info-fd", str(SAFE_FD + 90),
+            *self.view.arguments, "--remount-ro", "/", "--chdir", request["cwd"], "--info-fd", str(INFO_FD),
         ]  # fmt: skip
         if (self.stage / "seccomp.bpf").exists():
-            out += ["--seccomp", str(SAFE_FD + 91)]
+            out += ["--seccomp", str(FILTER_FD)]
         for name, value in request["env"].items():
             out += ["--setenv", name, value]
         return out
@@ -311,8 +211,8 @@ class Slot:
 
     def open(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         """Descriptors of folders as the running sandbox, which is up by now, sees them."""
-        self._resize_layers(spare=False)
-        return {"ok": True}, [self._open_folder(f"/proc/{self.init}/root{path}") for path in request["paths"]]
+        self.view.resize_layers(spare=False)
+        return {"ok": True}, [open_folder(f"/proc/{self.init}/root{path}") for path in request["paths"]]
 
     def poll(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         self._reap(os.WNOHANG)
@@ -337,7 +237,7 @@ class Slot:
         if self.child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.init or self.child, signal.SIGKILL)
-            if not _ended(self.child, STOP_SECONDS):
+            if not ended(self.child, STOP_SECONDS):
                 os.kill(self.child, signal.SIGKILL)
             self._reap(0)
         return {"running": False, **self.status}, []
@@ -346,23 +246,15 @@ class Slot:
         """New empty layers; the cost does not depend on what was in the old ones."""
         self.stop(request, fds)
         self.started = False
-        for layer, megabytes in self.uppers:
-            syscalls.unmount(str(layer))
-            self._mount_layer(layer, megabytes)
-        return {"ok": True}, [self._open_folder(f"{layer}/up") for layer, _ in self.uppers]
+        self.view.empty_layers()
+        return {"ok": True}, self.view.open_uppers()
 
     def release(self, request: Request, fds: list[int]) -> tuple[Request, list[int]]:
         """End the sandbox and drop its mounts; the slot is free for the next one."""
         self.stop(request, fds)
         status = self.status
-        for layer, _ in self.uppers:
-            syscalls.unmount(str(layer))
-        for target in reversed(self.mounted):
-            with contextlib.suppress(OSError):
-                syscalls.unmount(target)
         self._forget_complaints()
-        for path in self.place.iterdir() if self.mounted or self.controls or self.uppers else ():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.view.clear()
         if self.lease:
             shutil.rmtree(self.lease, ignore_errors=True)
         self.lease = ""
@@ -382,85 +274,6 @@ class Slot:
         with contextlib.suppress(OSError):
             self.group.leave(os.getpid())
         self.group.remove()
-
-
-class Spare:
-    """A fork that waits to become bubblewrap: limits are set and root is dropped before there is anything to do."""
-
-    def __init__(self, uid: int, as_root: bool, limits: dict[int, int]) -> None:
-        self.limits = limits
-        theirs, self.sock = wire.pair()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self.sock.close()
-                _become(theirs, uid if as_root else -1, limits)
-            except BaseException as error:
-                os.write(2, f"bwrap: {error}\n".encode())
-            finally:
-                os._exit(126)
-        theirs.close()
-
-    def go(self, command: list[str], targets: list[int], fds: list[int], filter_path: str) -> None:
-        """`fds`: bubblewrap's arguments, its information pipe, the default stderr, then one for each target."""
-        wire.send(self.sock, {"command": command, "targets": targets, "filter": filter_path}, fds)
-        self.sock.close()
-
-    def dismiss(self) -> None:
-        self.sock.close()
-        os.waitpid(self.pid, 0)
-
-
-def _become(sock: socket.socket, uid: int, limits: dict[int, int]) -> None:
-    """In the fork: limits, identity, descriptors, exec."""
-    for name, value in limits.items():
-        _, hard = resource.getrlimit(name)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(name, (value, value))
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    if uid >= 0:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-    order, fds = wire.receive(sock)
-    if order is None:
-        os._exit(0)
-    settings, told, complaints, *given = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, SAFE_FD) for fd in fds]
-    null = os.open(os.devnull, os.O_RDWR)
-    for target, source in {0: null, 1: null, 2: complaints, **dict(zip(order["targets"], given, strict=True))}.items():
-        os.dup2(source, target)
-    os.dup2(told, SAFE_FD + 90)
-    if Path(order["filter"]).exists():
-        # opened anew for each start: the offset of a shared descriptor would be shared too
-        os.dup2(os.open(order["filter"], os.O_RDONLY), SAFE_FD + 91)
-    os.dup2(settings, SAFE_FD + 92)
-    os.execve(order["command"][0], order["command"], {})
-
-
-def _ended(pid: int, seconds: float) -> bool:
-    """Whether a child ended in time; it is not reaped."""
-    pidfd = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(int(seconds * 1000)))
-    finally:
-        os.close(pidfd)
-
-
-def _copy_regular(source: str, target: str) -> None:
-    shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _special_files(folder: str, names: list[str]) -> list[str]:
-    """Devices, sockets and FIFOs have no copy."""
-    out = []
-    for name in names:
-        mode = os.lstat(f"{folder}/{name}").st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
-            out.append(name)
-    return out
 
 
 def lock_uid(folder: str, first: int, last: int) -> tuple[int, int]:
