@@ -61,7 +61,7 @@ def _items(value: Any, inner: Callable[[Any], Any]) -> list[Any]:
     """The items of a container, encoded; a long list of numbers or texts costs no call an item."""
     items = list(value)
     kinds = set(map(type, items))
-    if kinds <= SIMPLE or (kinds == {int} and -BIG_INT < min(items) and max(items) < BIG_INT):
+    if kinds <= SIMPLE or (kinds == {int} and min(items) > -BIG_INT and max(items) < BIG_INT):
         return items
     return [inner(i) for i in items]
 
