@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class Place:
     """Folder that images are written to, named by their hash; None keeps the hash alone."""
 
     def at(self, line: int) -> Place:
-        return replace(self, line=line)
+        return Place(self.file, line, self.skipped, self.images)
 
     def skip(self, reason: str, kind: str = "record") -> None:
         self.skipped.append(Skipped(file=self.file, line=self.line, reason=reason, kind=kind))
