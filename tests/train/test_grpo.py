@@ -18,7 +18,7 @@ import pytest
 
 from inloop.build.starter.builder import build_starter
 from inloop.engine.base import Completion, EngineInfo, Sampling
-from inloop.errors import DataError, TaskError
+from inloop.errors import ConfigError, DataError, TaskError
 from inloop.harness.config import HarnessConfig
 from inloop.rollout.engines import EngineConfig
 from inloop.sandbox.bubblewrap import Bubblewrap
@@ -26,6 +26,7 @@ from inloop.tasks.taskset import Taskset
 from inloop.trace.store import TrajectoryStore
 from inloop.train.grpo import run_grpo
 from inloop.train.grpo_config import CurriculumConfig, GrpoConfig, HeldOut
+from inloop.train.grpo_start import with_dtype
 from inloop.train.lora import LoraSettings
 
 pytestmark = [
@@ -247,6 +248,6 @@ def test_a_set_without_signal_is_refused_unless_forced(tiny_model: Path, tasks: 
 def test_uniform_order_and_bad_numbers(tiny_model: Path, tasks: Path) -> None:
     with pytest.raises(ValueError, match="does not divide"):
         settings(tiny_model, tasks, micro_batch=3)
-    with pytest.raises(ValueError, match="have to agree"):
-        settings(tiny_model, tasks, dtype="bfloat16")
+    with pytest.raises(ConfigError, match="give one of them"):
+        with_dtype(settings(tiny_model, tasks, dtype="bfloat16"))
     assert settings(tiny_model, tasks, curriculum=CurriculumConfig(order="uniform")).samples_per_step == 8

@@ -33,3 +33,12 @@ def cuda_name_not_asked() -> Iterator[None]:
         yield
     finally:
         torch.cuda.get_device_name = original
+
+
+def native_bfloat16() -> bool:
+    """Whether bfloat16 is the fast one here: on a processor without its instructions it is several times slower."""
+    import torch
+
+    from inloop.engine.weights import settings
+
+    return torch.cuda.is_available() or settings("auto") is torch.bfloat16

@@ -59,6 +59,7 @@ def run_grpo(
     from inloop.train import grpo_start
     from inloop.train.origin import origin
 
+    config = grpo_start.with_dtype(config)
     train, held_out = grpo_start.chosen_tasks(config, allow_unaudited=allow_unaudited)
     start = origin(config.model, config.harness)
     with open_run(out, config, what="inloop grpo", resume=resume) as folder:

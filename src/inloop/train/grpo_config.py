@@ -53,7 +53,8 @@ class GrpoConfig:
     """Steps between sampling and training; 0 is synchronous."""
     concurrency: int = 32
     """Rollouts in flight."""
-    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    dtype: Literal["auto", "bfloat16", "float32"] = "auto"
+    """Of trainer and engine; auto is bfloat16 where the machine multiplies it natively."""
     threads: int = 1
     """Of the trainer; engine and trainer want a core each."""
     save_every: int = 5
@@ -67,7 +68,7 @@ class GrpoConfig:
     """Train all weights. A checkpoint with an adapter goes on training that adapter."""
     lora: LoraSettings = field(default_factory=LoraSettings)
     """Of a fresh adapter."""
-    engine: EngineConfig = field(default_factory=lambda: EngineConfig(dtype="bfloat16", max_model_len=2048))
+    engine: EngineConfig = field(default_factory=lambda: EngineConfig(max_model_len=2048))
     harness: HarnessConfig | None = None
     """None takes the one that the checkpoint carries."""
     rewards: RewardConfig = field(default_factory=RewardConfig)
@@ -85,8 +86,6 @@ class GrpoConfig:
                 f"micro_batch = {self.micro_batch} does not divide groups_per_step x group_size = "
                 f"{self.groups_per_step * self.group_size}"
             )
-        if self.dtype != self.engine.dtype:
-            raise ValueError(f"dtype = {self.dtype!r} but engine.dtype = {self.engine.dtype!r}: they have to agree")
 
     @property
     def samples_per_step(self) -> int:

@@ -12,11 +12,12 @@ from transformers import TrainerCallback
 
 from inloop.data.tokens import load_tokenizer
 from inloop.engine.base import Engine
-from inloop.errors import DataError, TaskError
+from inloop.errors import ConfigError, DataError, TaskError
 from inloop.rollout.engines import EngineConfig, Opened, open_engine
 from inloop.tasks.cards import require_cards
 from inloop.tasks.taskset import Row, Taskset
 from inloop.train import checkpoint, trl_async
+from inloop.train.cpu import native_bfloat16
 from inloop.train.grpo_config import GrpoConfig
 from inloop.train.lora import lora_config
 from inloop.train.origin import Origin
@@ -41,6 +42,18 @@ def chosen_tasks(config: GrpoConfig, *, allow_unaudited: bool) -> tuple[list[Row
         )
     require_cards(taskset.tasks(train), allow_unaudited=allow_unaudited)
     return train, held_out[: config.held_out.tasks]
+
+
+def with_dtype(config: GrpoConfig) -> GrpoConfig:
+    """One precision for trainer and engine: two would show in every ratio. Raises ConfigError when two are asked for."""
+    asked = {d for d in (config.dtype, config.engine.dtype) if d != "auto"}
+    if len(asked) > 1:
+        raise ConfigError(
+            f"dtype = {config.dtype!r} but engine.dtype = {config.engine.dtype!r}", fix="give one of them"
+        )
+    fast = "bfloat16" if native_bfloat16() else "float32"
+    dtype: Any = asked.pop() if asked else fast
+    return replace(config, dtype=dtype, engine=replace(config.engine, dtype=dtype))
 
 
 def start_engine(config: EngineConfig, start: Origin) -> Opened:

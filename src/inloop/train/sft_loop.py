@@ -25,6 +25,7 @@ from inloop.engine.models import resolve_model
 from inloop.errors import InloopError
 from inloop.progress import bar
 from inloop.train import checkpoint
+from inloop.train.cpu import native_bfloat16
 from inloop.train.follow import Follow
 from inloop.train.lora import lora_config
 from inloop.train.run_folder import RunFolder
@@ -63,7 +64,7 @@ def make_trainer(
     folder: RunFolder, train: list[Sample], held_out: list[Sample], tokenizer: Any, settings: SFTSettings
 ) -> LeanSFTTrainer:
     gpu = torch.cuda.is_available()
-    bf16 = settings.precision == "bf16" or (settings.precision == "auto" and gpu)
+    bf16 = settings.precision == "bf16" or (settings.precision == "auto" and native_bfloat16())
     full_dtype = torch.float32 if settings.full or not bf16 else torch.bfloat16
     adapter = Path(settings.adapter) if settings.adapter else None
     model = checkpoint.load_policy_model(resolve_model(settings.model), adapter, trainable=True, dtype=full_dtype)

@@ -28,15 +28,15 @@ class SFTSettings:
     epochs: float = 1.0
     max_steps: int = 0
     """Ends there, whatever `epochs` says; 0 is no limit."""
-    batch: int = 8
-    """Samples (packed rows with `packing`) a process a micro-step."""
-    accumulate: int = 1
-    """Micro-steps a step."""
+    batch: int = 4
+    """Samples (packed rows with `packing`) a process a micro-step: what has to fit in memory at once."""
+    accumulate: int = 2
+    """Micro-steps a step; the loss is that of one batch of `batch * accumulate` samples."""
     packing: bool = False
     """Fill rows of `pack_tokens` with whole samples, kept apart by the attention."""
     pack_tokens: int = 4096
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    """auto: bf16 on a GPU, fp32 on a CPU."""
+    """auto: bf16 on a GPU and on a CPU with its instructions, else fp32."""
     gradient_checkpointing: Literal["auto", "on", "off"] = "auto"
     """auto: on with a GPU. Off on a CPU, where memory is cheap and frozen blocks need no gradients at all."""
     held_out: float = 0.05
