@@ -95,5 +95,7 @@ def cached_baseline(tree: Tree, folder: Path) -> Baseline:
 
 
 def _load(tree: Tree, data: dict[str, Any]) -> Baseline:
-    tests = [TestRun(**t | {"reached": frozenset((p, n) for p, n in t["reached"])}) for t in data["tests"]]
+    tests = [
+        TestRun(**t | {"reached": frozenset((p, n) for p, n in t["reached"]), "params": ()}) for t in data["tests"]
+    ]
     return Baseline(with_metadata(tree), {t.id: t for t in tests}, data["dropped"], data["seconds"])

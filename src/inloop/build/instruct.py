@@ -50,7 +50,10 @@ def example(test: TestRun, file: TestFile) -> str:
     statement = file.statement(test.line) if test.line else ""
     if not statement:
         return f"what `{name.replace('::', '.')}` of `{file.path}` tests."
-    code = [*_needed(file, name, test.line, statement), statement]
+    needed = [*_needed(file, name, test.line, statement), statement]
+    used = _names("\n".join(needed))
+    given = [re.sub(r" at 0x[0-9a-fA-F]{6,}", "", p) for p in test.params if p.split(" = ")[0] in used]
+    code = [*given, *needed]
     return f"```python\n# {name.replace('::', '.')}\n" + "\n".join(code) + "\n```"
 
 

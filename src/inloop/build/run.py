@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from inloop.build.draft import Drop
 from inloop.errors import DataError, Fault
 from inloop.files import append_json, locked, read_json_lines, write_json
-from inloop.progress import bar
+from inloop.progress import Bar, bar
 from inloop.tasks.task import Task
 from inloop.tasks.taskset import INDEX, Row, Taskset, row_of
 
@@ -112,7 +112,7 @@ class Ledger:
 
     def __init__(self, path: Path, config: dict[str, Any]) -> None:
         self.path, self.entries = path, dict[str, dict[str, Any]]()
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         lines = [data for _, data in read_json_lines(path)] if path.is_file() else []
         if lines and lines[0].get("config") != config:
             changed = [k for k in config if lines[0].get("config", {}).get(k) != config[k]]
@@ -124,7 +124,7 @@ class Ledger:
         self.entries = {e["key"]: e for e in lines[1:] if "key" in e}
 
     def add(self, key: str, entry: dict[str, Any]) -> None:
-        with self._lock:
+        with self.lock:
             self.entries[key] = {"key": key, **entry}
             append_json(self.path, self.entries[key])
 
@@ -139,7 +139,7 @@ def _select(plan: Plan[C], ledger: Ledger, out: Path, n: int, workers: int) -> d
             chunk = plan.candidates[at : at + _chunk(n - len(accepted), workers)]
             at += len(chunk)
             waiting = [c for c in chunk if not _known(c, ledger, out) and units[c.unit] < plan.per_unit]
-            pool.run(plan, waiting, ledger, out, workers)
+            pool.run(plan, waiting, ledger, out, workers, progress)
             for candidate in chunk:
                 entry = ledger.entries.get(candidate.key, {})
                 if "row" not in entry:
@@ -147,7 +147,7 @@ def _select(plan: Plan[C], ledger: Ledger, out: Path, n: int, workers: int) -> d
                 if len(accepted) < n and units[candidate.unit] < plan.per_unit:
                     accepted[candidate.key] = Row(**entry["row"])
                     units[candidate.unit] += 1
-                    progress.step(note=f"{sum(ledger_drops(ledger).values())} dropped")
+                    progress.step(note=_note(ledger))
                 else:
                     shutil.rmtree(out / entry["row"]["path"], ignore_errors=True)
     return accepted
@@ -178,13 +178,14 @@ class _Pool:
             self.stop.set()
         self.executor.shutdown(wait=True, cancel_futures=True)
 
-    def run(self, plan: Plan[C], waiting: Sequence[C], ledger: Ledger, out: Path, workers: int) -> None:
+    def run(self, plan: Plan[C], waiting: Sequence[C], ledger: Ledger, out: Path, workers: int, progress: Bar) -> None:
         def work(batch: Sequence[C]) -> None:
             for candidate, result in plan.attempt(batch):
                 if isinstance(result, Drop):
                     ledger.add(candidate.key, {"drop": str(result), "unit": candidate.unit})
                 else:
                     ledger.add(candidate.key, {"row": _as_dict(row_of(result, out))})
+                progress.step(0, note=_note(ledger))
                 if self.stop.is_set():
                     return
 
@@ -195,6 +196,11 @@ class _Pool:
 
 def _as_dict(row: Row) -> dict[str, Any]:
     return {name: getattr(row, name) for name in Row.__dataclass_fields__}
+
+
+def _note(ledger: Ledger) -> str:
+    with ledger.lock:
+        return f"{len(ledger.entries)} tried, {ledger_drops(ledger).total()} dropped"
 
 
 def ledger_drops(ledger: Ledger) -> Counter[str]:

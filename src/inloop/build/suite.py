@@ -43,6 +43,8 @@ class TestRun:
     message: str = ""
     line: int = 0
     """Of the test file, where it failed; 0 if that is not known."""
+    params: tuple[str, ...] = ()
+    """'name = value' of a parametrized test that failed."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ def _result(data: dict[str, Any]) -> JobResult:
             exception=str(entry.get("exception", "")),
             message=str(entry.get("message", "")),
             line=int(entry.get("line", 0)),
+            params=tuple(str(p)[:200] for p in entry.get("params", ())),
         )
     errors = [f"{e.get('id', '')}: {str(e.get('message', ''))[-400:]}" for e in data.get("errors", ())]
     if data.get("log"):

@@ -82,6 +82,7 @@ class Probe:
             "exception": call.excinfo.typename,
             "message": str(message)[:CLIP],
             "line": lines[-1] if lines else 0,
+            "params": parameters(item),
         }
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> None:
@@ -94,6 +95,16 @@ class Probe:
             name = self._names[code.co_filename] = path[len(self.root) :] if path.startswith(self.root) else None
         if name is not None:
             self._reached.add((name, code.co_firstlineno))
+
+
+def parameters(item: pytest.Item) -> list[str]:
+    """'name = value' of each parameter of the test, short ones only."""
+    out = []
+    for name, value in getattr(getattr(item, "callspec", None), "params", {}).items():
+        with contextlib.suppress(Exception):
+            text = f"{name} = {value!r}"
+            out += [text] if len(text) < 200 and "\n" not in text else []
+    return out
 
 
 class TooSlow(BaseException):
