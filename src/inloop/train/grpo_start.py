@@ -45,7 +45,7 @@ def chosen_tasks(config: GrpoConfig, *, allow_unaudited: bool) -> tuple[list[Row
 
 
 def with_dtype(config: GrpoConfig) -> GrpoConfig:
-    """One precision for trainer and engine: two would show in every ratio. Raises ConfigError when two are asked for."""
+    """One precision for trainer and engine: two would show in every ratio. Raises ConfigError for two."""
     asked = {d for d in (config.dtype, config.engine.dtype) if d != "auto"}
     if len(asked) > 1:
         raise ConfigError(
