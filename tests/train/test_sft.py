@@ -68,7 +68,7 @@ def samples(tiny_model: Path, header: Header, tmp_path_factory: pytest.TempPathF
 
 def settings(model: Path, **kw: Any) -> SFTSettings:
     given: dict[str, Any] = {
-        "model": str(model), "lora": LoraSettings(rank=4, alpha=8.0), "lr": 1e-2, "batch": 4, "epochs": 2.0,
+        "model": str(model), "lora": LoraSettings(rank=4, alpha=8.0), "lr": 1e-2, "batch": 4, "accumulate": 1, "epochs": 2.0,
         "save_every": 2, "held_out": 0.1, **kw,
     }  # fmt: skip
     return SFTSettings(**given)
@@ -174,7 +174,7 @@ def test_weights_scale_the_loss(tiny_model: Path, header: Header, tmp_path: Path
 
 
 def test_packing_and_full_training(samples: Path, tiny_model: Path, tmp_path: Path) -> None:
-    full = settings(tiny_model, full=True, packing=True, pack_tokens=700, batch=1, lr=1e-3, epochs=1.0)
+    full = settings(tiny_model, full=True, packing=True, pack_tokens=700, batch=1, accumulate=2, lr=1e-3, epochs=1.0)
     trained = sft(samples, tmp_path / "run", full)
     losses = [loss for _, loss in curve(trained.run)]
     assert losses[-1] < losses[0] and checkpoint.read_about(trained.best).kind == "full"

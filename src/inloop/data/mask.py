@@ -42,11 +42,12 @@ def refusals(path: list[Node], config: MaskConfig) -> dict[str, str]:
     answered = {n.message.call_id for n in path}
     for i in sampled:
         node = path[i]
+        reason = SHOWN.get(node.message.origin or "", "")
         if i < first:
-            out[node.id] = "before the last failure" if config.turns == "after_failure" else "not the last turn"
-        elif reason := SHOWN.get(node.message.origin or "", ""):
-            out[node.id] = reason
-        elif not config.faulty_turns and (reason := _fault(node, answered, last=i == sampled[-1])):
+            reason = "before the last failure" if config.turns == "after_failure" else "not the last turn"
+        elif not reason and not config.faulty_turns:
+            reason = _fault(node, answered, last=i == sampled[-1])
+        if reason:
             out[node.id] = reason
     return out
 

@@ -18,8 +18,6 @@ class Encoder(Protocol):
     @property
     def name(self) -> str: ...
 
-    def open(self, messages: Sequence[Message]) -> list[int]: ...
-
     def extend(self, ended: bool, results: Sequence[Message]) -> list[int]: ...
 
     def encode_turn(self, message: Message) -> list[int]: ...
@@ -56,7 +54,7 @@ def _stream(path: Sequence[Node], turns: list[int], encoder: Encoder) -> list[li
         between = [n.message for n in path[start:turn]]
         if not between:
             return "two assistant messages in a row"
-        ids = encoder.extend(True, between) if start else encoder.open(between)
+        ids = encoder.extend(True, between) if start else encoder.render(between)
         body = encoder.encode_turn(path[turn].message)
         out += [[]] * (len(between) - 1) + [ids, body]
         if path[turn].sampled and (wrong := unproved(path[turn].message, body, encoder)):

@@ -14,6 +14,9 @@ Chat = dict[str, Any]
 MARK = "Zq7markVx"
 """Stands for an assistant's turn while the text around it is rendered; no template changes a bare word."""
 
+FILL = "Zq7fillVx"
+"""Stands for the content of a user message."""
+
 PLAIN = (
     "{% for m in messages %}{{ '### ' + m['role'] + '\n' + m['content'] + eos_token + '\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '### assistant\n' }}{% endif %}"
@@ -37,6 +40,8 @@ class Template:
         also = [tokenizer.eos_token_id] if tokenizer.eos_token_id not in (None, self.stop_id) else []
         self.stop_ids = (self.stop_id, *also)
         self._control = self._control_tokens()
+        self._short: dict[str, tuple[int, ...]] = {}
+        self._frame: tuple[str, str] | tuple[()] | None = None
 
     def text(self, messages: Sequence[Chat], *, prompt: bool, tools: Sequence[Chat] = ()) -> str:
         """The messages as the template writes them; `prompt` adds what makes the model answer."""
@@ -51,19 +56,50 @@ class Template:
         return rendered
 
     def ids(self, text: str) -> list[int]:
+        if (known := self._short.get(text)) is not None:
+            return list(known)
+        backend = self._backend()
         with self._lock:
-            out: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+            if backend is None:
+                out: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+            else:
+                out = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        if len(text) <= 64 and len(self._short) < 10_000:  # 'ok', '```test```': most of what is said is said often
+            self._short[text] = tuple(out)
         return out
 
     def decode(self, ids: Sequence[int]) -> str:
+        backend = self._backend()
         with self._lock:
+            if backend is not None:
+                return str(backend.decode(list(ids), skip_special_tokens=False))
             text = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return str(text)
+
+    def _backend(self) -> Any:
+        """What `encode` and `decode` of a fast tokenizer come down to, without their overhead; None where they do
+        more than that."""
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        return None if backend is None or backend.padding or backend.truncation else backend
 
     def after_turn(self, before: Sequence[Chat], results: Sequence[Chat]) -> str:
         """The text from an assistant's stop token on: `before` ends with a turn that holds MARK."""
         rendered = self.text([*before, *results], prompt=True)
         return rendered[rendered.index(self.stop, rendered.rindex(MARK)) :]
+
+    def user_turn(self, content: str) -> str:
+        """The text from an assistant's stop token on, when a user message follows and the model is to answer.
+
+        Rendered once with a mark in place of the content, where the template takes content as it is; a content that
+        begins or ends like a tag is always rendered, since templates look for those."""
+        before = [{"role": "user", "content": "u"}, {"role": "assistant", "content": MARK}]
+        if self._frame is None:
+            probe = self.after_turn(before, [{"role": "user", "content": f" \n{FILL}\n "}])
+            head, found, tail = probe.partition(f" \n{FILL}\n ")
+            self._frame = (head, tail) if found else ()
+        if not self._frame or content.lstrip()[:1] in ("<", "[") or content.rstrip()[-1:] in (">", "]"):
+            return self.after_turn(before, [{"role": "user", "content": content}])
+        return f"{self._frame[0]}{content}{self._frame[1]}"
 
     def neutral(self, text: str) -> str:
         """`text` without control tokens: a file or a program must not be able to end a turn or open one."""

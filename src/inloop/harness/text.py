@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inloop.harness import blocks
-from inloop.harness.template import MARK, Chat, Template
+from inloop.harness.template import Chat, Template
 from inloop.types import Message
 
 
@@ -51,9 +51,7 @@ class TextDialect:
         return self.template.ids(self.template.text([to_chat(m) for m in messages], prompt=True))
 
     def extend(self, ended: bool, results: Sequence[Message]) -> list[int]:
-        before = [{"role": "user", "content": "u"}, {"role": "assistant", "content": MARK}]
-        joined = {"role": "user", "content": self.template.neutral("\n".join(m.text for m in results))}
-        after = self.template.after_turn(before, [joined])
+        after = self.template.user_turn(self.template.neutral("\n".join(m.text for m in results)))
         return self.template.ids(after.removeprefix(self.template.stop) if ended else after)
 
     def parse(self, token_ids: Sequence[int]) -> Message:
