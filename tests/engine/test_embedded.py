@@ -302,3 +302,16 @@ def test_what_cannot_start_says_why(tiny: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(InloopError, match=says):
             EmbeddedEngine.start(model, **kw)
+
+
+def test_a_caller_who_gave_up_harms_nobody(shared_engine: EmbeddedEngine) -> None:
+    """Neither a future that was cancelled nor a listener that raises may cost others their answers."""
+
+    def angry(token: int, logprob: float) -> None:
+        raise RuntimeError("nobody listens")
+
+    _, given_up = shared_engine.submit([5, 6], LONG)
+    given_up.cancel()
+    _, unheard = shared_engine.submit([5, 6], Sampling(max_tokens=3), on_token=angry)
+    assert unheard.result(60).token_ids
+    assert shared_engine.generate([5], Sampling(max_tokens=2)).token_ids

@@ -58,7 +58,11 @@ def info(
     if json_output:
         console.emit(value)
         return
-    console.out.print(f"{value.model}: {value.max_model_len} tokens, {value.dtype}, {value.logprobs_mode}")
+    console.out.print(
+        f"{value.model}: {value.max_model_len} tokens, {value.dtype}, {value.logprobs_mode}, "
+        f"weights {value.weight_version}, {value.meta.get('pass', 'pass not told')}",
+        soft_wrap=True,
+    )
     if not value.trainable:
         raise InloopError(
             f"logprobs_mode is {value.logprobs_mode}: not what a trainer computes",

@@ -173,6 +173,7 @@ class EmbeddedEngine:
             channel = self._connected()
             name = next(self._names)
             self._pending[name] = pending
+        pending.future.set_running_or_notify_cancel()  # only `abort` ends it: a cancelled future takes no result
         channel.send({"id": name, **frame})
         return name, pending.future
 
@@ -211,7 +212,8 @@ class EmbeddedEngine:
         if "token" in frame:
             pending = self._pending.get(frame["id"])
             if pending is not None and pending.on_token is not None:
-                pending.on_token(*frame["token"])
+                with contextlib.suppress(RuntimeError):  # the loop that it posts to was closed
+                    pending.on_token(*frame["token"])
             return
         with self._lock:
             pending = self._pending.pop(frame["id"], None)

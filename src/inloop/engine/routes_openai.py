@@ -21,7 +21,7 @@ from inloop.engine.answers import (
     usage,
 )
 from inloop.engine.base import Sampling
-from inloop.engine.bodies import ChatBody, CompletionBody, SamplingBody
+from inloop.engine.bodies import ApiError, ChatBody, CompletionBody, SamplingBody
 from inloop.engine.serving import Serving, new_id
 
 Planned = list[tuple[Choice, Sampling]]
@@ -103,6 +103,8 @@ async def run_all(serving: Serving, name: str, planned: Planned, request: Reques
         gone.add_done_callback(lambda _: work.cancel())
         try:
             await work
+        except asyncio.CancelledError as error:
+            raise ApiError(499, "the client went away") from error
         finally:
             gone.cancel()
 

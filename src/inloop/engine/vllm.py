@@ -235,6 +235,7 @@ def read_info(http: httpx.Client) -> EngineInfo:
         weight_version=told.get("weight_version", 0),
         logprobs_mode=mode,
         trainable=mode == PROCESSED,
+        meta=told.get("inloop") or {},
     )
 
 
