@@ -40,10 +40,12 @@ def verify(
 
 def show(reward: Reward) -> None:
     """The per-test table, the evidence, the verdict."""
-    table = Table("test", "result", "CPU s", "detail", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("test", overflow="fold")
+    for name in ("result", "CPU s", "detail"):
+        table.add_column(name, no_wrap=name != "detail", overflow="ellipsis")
     for test in reward.tests:
-        lines = test.detail.splitlines()
-        why = lines[-1][:80] if lines and test.status != "passed" else ""
+        why = "" if test.status == "passed" else reason(test.detail)
         table.add_row(escape(test.id), test.status, f"{test.cpu_seconds:.3f}", escape(why))
     if reward.tests:
         console.out.print(table)
@@ -56,3 +58,10 @@ def show(reward: Reward) -> None:
         f"[{colour}]{reward.verdict}[/{colour}] reward {value}{share} ({reward.mode}, {reward.seconds:.2f} s)",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def reason(detail: str) -> str:
+    """The line that names the error, which pytest marks with an E."""
+    lines = [line.strip() for line in detail.splitlines() if line.strip()]
+    marked = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return (marked or lines[-1:] or [""])[0][:100]

@@ -63,7 +63,7 @@ class Prepared:
         ini = place / "pytest.ini"
         ini.write_text("[pytest]\n")
         arguments = ["-q", "-c", str(ini), "--rootdir", str(root), "--confcutdir", str(root), "--capture=sys"]
-        arguments += ["--import-mode=importlib", "--tb=short", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+        arguments += ["--import-mode=importlib", "--tb=line", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.root = root
         self.config = config._prepareconfig([*arguments, str(ini)], [])
         self.config._do_configure()
