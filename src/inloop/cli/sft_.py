@@ -8,6 +8,7 @@ import typer
 
 from inloop.cli.console import closing, emit, out, quieten
 from inloop.config import load
+from inloop.evaluate.during import DuringSettings, success_on
 from inloop.train.sft import sft
 from inloop.train.sft_settings import SFTSettings
 
@@ -20,12 +21,16 @@ def main(
     to: Path = typer.Option(..., "--out", help="Run folder."),
     config: Path | None = typer.Option(None, "--config", help="TOML: model, lr, epochs, batch, [lora], ..."),
     sets: list[str] = typer.Option([], "--set", help="One value, such as lora.layers=18. Can be repeated."),
+    eval_tasks: Path | None = typer.Option(None, help="Taskset whose test split is tried at each measurement."),
+    eval_k: int = typer.Option(1, help="Samples a task there."),
+    eval_limit: int = typer.Option(40, help="At most so many tasks there; 0 takes all."),
     resume: bool = typer.Option(False, help="Go on where a stopped run was."),
     json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
 ) -> None:
     """Train on samples; several GPUs with `accelerate launch $(which inloop) sft ...` and the same config."""
     quieten(json)
-    trained = sft(samples, to, load(SFTSettings, config, sets), resume=resume)
+    success = success_on(DuringSettings(tasks=eval_tasks, k=eval_k, limit=eval_limit), to) if eval_tasks else None
+    trained = sft(samples, to, load(SFTSettings, config, sets), evaluate=success, resume=resume)
     if json:
         emit(trained.to_dict())
     else:
