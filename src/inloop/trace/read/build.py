@@ -8,12 +8,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from inloop.trace.jsonl import quick
 from inloop.trace.read.place import Bad, Place
 from inloop.trace.trajectory import Node, Trajectory
 from inloop.types import Call, Message, Part, Reward, Text, Thinking, Verdict
 
 Seen = tuple[Message, int]
 """A message of a context, and its line."""
+
+
+class _Views:
+    """Where each message object stands; kept only for a forest whose contexts change."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.places: dict[tuple[str | None, int], str] = {}
+        self.stood: dict[int, Message] = {}
+        for node in nodes:
+            self.put(node)
+
+    def put(self, node: Node) -> None:
+        self.places.setdefault((node.parent, id(node.message)), node.id)
+        self.stood[id(node.message)] = node.message
 
 
 class Forest:
@@ -27,8 +42,7 @@ class Forest:
             self.trajectory.meta["session"] = name
         self.trajectory.meta.update({k: v for k, v in meta.items() if v not in (None, "")})
         self._ids: set[str] = set()
-        self._places: dict[tuple[str | None, int], str] = {}
-        self._stood: dict[int, Message] = {}
+        self._views: _Views | None = None
 
     def add(
         self,
@@ -41,14 +55,17 @@ class Forest:
         node_id: str = "",
     ) -> Node:
         """`parent` '' is the last message, None starts a new context."""
-        node_id = node_id if node_id and node_id not in self._ids else f"{node_id or 'm'}.{len(self._ids)}"
-        self._ids.add(node_id)
-        parent = self.last if parent == "" else parent
+        nodes = self.trajectory.nodes
+        if not node_id or node_id in self._ids:
+            node_id = f"{node_id or 'm'}.{len(nodes)}"
+        if parent == "":
+            parent = self.last
         source = (self.place.file, self.place.line if line is None else line)
         node = Node(id=node_id, parent=parent, message=message, sampled=sampled, time=time, source=source)
-        self.trajectory.nodes.append(node)
-        self._places.setdefault((parent, id(message)), node_id)
-        self._stood[id(message)] = message
+        self._ids.add(node_id)
+        nodes.append(node)
+        if self._views is not None:
+            self._views.put(node)
         self.last = node_id
         return node
 
@@ -56,13 +73,15 @@ class Forest:
         """Make `view` the context of what follows: nodes that hold its beginning are shared, the rest is copied.
 
         Messages are told apart by identity, so a view is made of the very `Message` objects that were added."""
+        if self._views is None:
+            self._views = _Views(self.trajectory.nodes)
         at: str | None = None
         for message, line in view:
-            known = self._places.get((at, id(message)))
+            known = self._views.places.get((at, id(message)))
             if known is None:
-                copy = message.origin is None and id(message) in self._stood
+                copy = message.origin is None and id(message) in self._views.stood
                 node = self.add(replace(message, origin="copy") if copy else message, parent=at, line=line)
-                known = self._places[at, id(message)] = node.id
+                known = self._views.places[at, id(message)] = node.id
             at = known
         self.last = at
 
@@ -111,7 +130,9 @@ class Pairing:
     def answer(self, call_id: str | None = None) -> str | None:
         """The call that a result answers: the first open one of its id, else its own word; without one, the oldest."""
         if call_id:
-            call_id = str(call_id)
+            if call_id in self.open:  # nearly always
+                self.open.remove(call_id)
+                return call_id
             name = next((c for c in self.open if c.rstrip("+") == call_id.rstrip("+")), None)
             if name:
                 self.open.remove(name)
@@ -150,13 +171,16 @@ def kind_of(block: Any) -> str:
     return str(block.get("type", "without type")) if isinstance(block, dict) else type(block).__name__
 
 
+_written = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def call(call_id: Any, name: Any, arguments: Any) -> Call:
     """A call whose arguments are a JSON string, as written, or an object, then written out."""
     name = str(name or "")
     if isinstance(arguments, str):
         return Call(id=str(call_id or ""), name=name, arguments=parsed(arguments), raw=arguments)
     arguments = {} if arguments is None else arguments
-    raw = json.dumps(arguments, ensure_ascii=False)
+    raw = _written(arguments)
     return Call(id=str(call_id or ""), name=name, arguments=arguments if isinstance(arguments, dict) else None, raw=raw)
 
 
@@ -165,7 +189,7 @@ def parsed(raw: str) -> dict[str, Any] | None:
     if not raw.strip():
         return {}
     try:
-        value = json.loads(raw)
+        value = quick(raw)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

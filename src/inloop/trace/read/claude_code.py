@@ -44,6 +44,8 @@ class _Session:
     """uuid of a record without a message -> its parent: transparent in the tree."""
     models: Counter[str] = field(default_factory=Counter)
     meta: dict[str, Any] = field(default_factory=dict)
+    touched: int = 0
+    """The newest line that belongs to it."""
     spawned: dict[str, str] = field(default_factory=dict)
     """agent id -> the call that spawned it."""
 
@@ -69,6 +71,7 @@ class Reader:
         """'' when the record is part of a message, else the kind of metadata that it is. Raises Bad."""
         kind = str(record.get("type"))
         session = self._session(record, place)
+        session.touched = place.line
         uuid = record.get("uuid")
         if kind in POINTERS or kind == "system" or not isinstance(record.get("message"), dict):
             return self._metadata(session, record, kind)
@@ -86,7 +89,7 @@ class Reader:
     def flush(self) -> Iterator[tuple[Trajectory | None, Place]]:
         """Sessions beyond the limit, the longest untouched first."""
         while len(self._open) > OPEN_SESSIONS:
-            yield self._close(next(iter(self._open)))
+            yield self._close(min(self._open, key=lambda key: self._open[key].touched))
 
     def finish(self) -> Iterator[tuple[Trajectory | None, Place]]:
         while self._open:
@@ -109,15 +112,15 @@ class Reader:
         own = self._alias.get(own, own)
         parent = record.get("parentUuid")
         if not own and self._open:
-            own = next(reversed(self._open))
+            own = max(self._open, key=lambda key: self._open[key].touched)
         if own not in self._open and isinstance(parent, str):  # a resumed file goes on under a new session id
             for key, session in self._open.items():
                 if parent in session.seen or parent in session.above:
                     self._alias[own] = own = key
                     break
-        session = self._open.pop(own) if own in self._open else _Session(own, place.at(0))
-        self._open[own] = session
-        return session
+        if own not in self._open:
+            self._open[own] = _Session(own, place.at(0))
+        return self._open[own]
 
     def _metadata(self, session: _Session, record: dict[str, Any], kind: str) -> str:
         uuid, parent = record.get("uuid"), record.get("parentUuid")
@@ -140,14 +143,19 @@ class Reader:
         raise Bad(f"unknown record {kind}" if kind not in ("user", "assistant") else f"{kind} record without a message")
 
 
+_META = (("cwd", "cwd"), ("version", "version"), ("gitBranch", "branch"))
+
+
 def _remember(session: _Session, record: dict[str, Any]) -> None:
-    for key, name in (("cwd", "cwd"), ("version", "version"), ("gitBranch", "branch")):
-        if isinstance(record.get(key), str) and record[key]:
-            session.meta.setdefault(name, record[key])
+    if len(session.meta) < len(_META):
+        for key, name in _META:
+            if isinstance(record.get(key), str) and record[key]:
+                session.meta.setdefault(name, record[key])
     model = record["message"].get("model")
     if isinstance(model, str) and model != "<synthetic>":
         session.models[model] += 1
-    agent = obj(record.get("toolUseResult")).get("agentId")
+    told = record.get("toolUseResult")
+    agent = told.get("agentId") if isinstance(told, dict) else None
     content = record["message"].get("content")
     if isinstance(agent, str) and isinstance(content, list):
         for block in content:
@@ -184,11 +192,12 @@ def _user(entry: Entry, content: Any, place: Place) -> None:
     if not isinstance(content, list):
         entry.parts = parts_of(content, place) or [Text(text="")]
         return
-    rest = []
+    rest, results = [], []
     for block in content:
-        if obj(block).get("type") == "tool_result":
+        if isinstance(block, dict) and block.get("type") == "tool_result":
             parts = parts_of(block.get("content"), place) or [Text(text="")]
-            entry.results.append((str(block.get("tool_use_id") or ""), parts, bool(block.get("is_error"))))
+            results.append((str(block.get("tool_use_id") or ""), parts, bool(block.get("is_error"))))
         else:
             rest.append(block)
-    entry.parts = parts_of(rest, place)
+    entry.results = results
+    entry.parts = parts_of(rest, place) if rest else ()

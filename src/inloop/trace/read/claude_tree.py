@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from inloop.trace.read.build import Forest, result
@@ -24,11 +25,11 @@ class Entry:
     origin: str | None = None
     response: str = ""
     """`message.id`: records that share it are one turn."""
-    parts: list[Part] = field(default_factory=list)
-    results: list[tuple[str, list[Part], bool]] = field(default_factory=list)
+    parts: Sequence[Part] = ()
+    results: Sequence[tuple[str, list[Part], bool]] = ()
     """(call id, content, is an error)."""
-    data: dict[str, Any] = field(default_factory=dict)
-    merged: list[Entry] = field(default_factory=list)
+    data: dict[str, Any] | None = None
+    merged: tuple[Entry, ...] = ()
     """Later records of the same response."""
 
 
@@ -74,9 +75,8 @@ def _merged(entries: list[Entry]) -> list[Entry]:
 def _join(turn: Entry, more: Entry) -> None:
     """Add the blocks of a later record; a copy that repeats a call under a new uuid adds nothing."""
     known = {p.id for p in turn.parts if isinstance(p, Call)}
-    new = [p for p in more.parts if not (isinstance(p, Call) and p.id in known)]
-    turn.parts += new
-    turn.merged.append(more)
+    turn.parts = (*turn.parts, *(p for p in more.parts if not (isinstance(p, Call) and p.id in known)))
+    turn.merged = (*turn.merged, more)
 
 
 class _Tree:
@@ -160,10 +160,11 @@ class _Tree:
 
     def _boundary(self, entry: Entry) -> None:
         """A new context: the summary that follows, then what the compaction preserved."""
-        messages = entry.data.get("preservedMessages")
+        data = entry.data or {}
+        messages = data.get("preservedMessages")
         uuids = messages.get("uuids") if isinstance(messages, dict) else messages
         if not isinstance(uuids, list):
-            segment = entry.data.get("preservedSegment")
+            segment = data.get("preservedSegment")
             uuids = self._between(segment) if isinstance(segment, dict) else []
         self.preserved = [u for u in uuids if isinstance(u, str) and u in self.node_of]
 

@@ -24,6 +24,8 @@ _IGNORED = ("cache_control", "fallback")
 
 def role_of(value: Any) -> Role:
     """Raises Bad for a role that nobody knows."""
+    if isinstance(value, str) and value in ROLES:
+        return ROLES[value]
     try:
         return ROLES[str(value).lower()]
     except KeyError:
@@ -71,6 +73,8 @@ def _part(block: Any, place: Place) -> Part | None:
 def calls_of(message: dict[str, Any], place: Place) -> list[Call]:
     """`tool_calls`, as objects or JSON text, and the older `function_call`."""
     value = message.get("tool_calls") or message.get("toolCalls") or []
+    if not value and "function_call" not in message:
+        return []
     if isinstance(value, str):
         try:
             value = json.loads(value)

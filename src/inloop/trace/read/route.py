@@ -229,8 +229,10 @@ def finished(trajectory: Trajectory) -> Trajectory:
         message = node.message
         again = message.origin in ("copy", "demo", "compaction")
         if message.role == "assistant":
-            turns, calls = turns + (not again), calls + (0 if again else len(message.all_calls))
-            shown.update((c.id, again) for c in message.all_calls)
+            made = message.all_calls
+            turns, calls = turns + (not again), calls + (0 if again else len(made))
+            for call in made:
+                shown[call.id] = again
         elif message.role == "tool" or message.call_id is not None:
             results += not (again or shown.get(message.call_id or "", False))
     trajectory.counts |= {"turns": turns, "calls": calls, "results": results}

@@ -16,6 +16,8 @@ from inloop.trace.read.place import Place
 
 Records = Iterator[tuple[int, Any]]
 CHUNK = 1 << 20
+HEAD = 1 << 15
+"""Bytes that tell lines from one document."""
 DOCUMENT = 1 << 29
 """Bytes of one JSON document that is not line by line; arrays of any size are streamed."""
 
@@ -148,7 +150,8 @@ class _Zstd(_Stream):
 def _json(file: IO[bytes], place: Place) -> Records:
     """Lines where the first line is a whole value, else a document; an array is streamed."""
     head = io.BufferedReader(file, CHUNK) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
-    start = head.peek(CHUNK)[:CHUNK].lstrip(b" \t\r\n\0\xef\xbb\xbf")
+    start = head.peek(CHUNK)
+    start = start[: CHUNK if start[:1] == b"[" else HEAD].lstrip(b" \t\r\n\0\xef\xbb\xbf")
     if start and not _has_json(start):
         place.skip("no JSON in its lines", kind="file")
     elif start.startswith(b"[") and not _first_line_is_record(start):
@@ -161,7 +164,9 @@ def _json(file: IO[bytes], place: Place) -> Records:
 
 def _has_json(start: bytes) -> bool:
     """A text file is one reason, not one a line."""
-    return any(line.lstrip(b" \t\r\0\xef\xbb\xbf")[:1] in (b"{", b"[") for line in start.split(b"\n"))
+    return start[:1] in (b"{", b"[") or any(
+        line.lstrip(b" \t\r\0\xef\xbb\xbf")[:1] in (b"{", b"[") for line in start.split(b"\n")
+    )
 
 
 def _first_line_is_record(start: bytes) -> bool:
@@ -183,7 +188,7 @@ def _is_document(start: bytes) -> bool:
     if not second or second[:1] == b"{":
         return False
     try:
-        json.loads(first.decode("utf-8", "replace"))
+        loads(first)
     except ValueError:
         return first.rstrip()[-1:] in (b"{", b"[", b",", b":", b"}", b"]") or not second.startswith(b"{")
     return False

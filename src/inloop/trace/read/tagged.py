@@ -39,6 +39,8 @@ Actions = Callable[[str], list[Action]]
 
 def split_thoughts(text: str) -> tuple[list[Part], str]:
     """(leading thoughts, the rest); an orphan closing tag ends a thought that the prompt had opened."""
+    if "</think" not in text:
+        return [], text
     if match := _THINK.match(text):
         return [thinking(match[1].strip("\n"))], text[match.end() :]
     if "<think" not in text and (match := _ORPHAN.match(text)):
@@ -107,6 +109,8 @@ def _parameters(inner: str) -> dict[str, Any]:
 
 def responses(text: str) -> list[str] | None:
     """The results in a message that holds nothing else, else None."""
+    if "<tool_response>" not in text:
+        return None
     found = _RESPONSE.findall(text)
     if not found or _RESPONSE.sub("", text).strip():
         return None

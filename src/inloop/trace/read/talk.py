@@ -34,7 +34,8 @@ class Talk(Forest):
 
     def hear(self, message: dict[str, Any], **kw: Any) -> None:
         role = role_of(message.get("role"))
-        kw.setdefault("time", moment(message.get("timestamp")))
+        if "timestamp" in message and "time" not in kw:
+            kw["time"] = moment(message["timestamp"])
         if role == "assistant":
             self._assistant(message, **kw)
         elif role == "tool":
@@ -82,15 +83,19 @@ class Talk(Forest):
             for text in several:
                 self.add(result(self.pairing.answer(), text), **kw)
             return
-        many = message.get("tool_call_ids")
-        many = many if isinstance(many, list) else []
-        if len(many) > 1:
-            self.place.block("one result for several calls")
-        own = message.get("tool_call_id") or message.get("toolCallId") or (many[0] if many else None)
-        own = str(own) if isinstance(own, str | int) and own != "" else None
         failed = bool(message.get("is_error") or message.get("isError") or message.get("error"))
-        parts = tuple(parts_of(content, self.place)) or (Text(text=""),)
-        self.add(result(self.pairing.answer(own), "", parts=parts, is_error=failed), **kw)
+        parts = (Text(text=content),) if isinstance(content, str) else tuple(parts_of(content, self.place))
+        answered = self.pairing.answer(self._own(message))
+        self.add(Message(role="tool", parts=parts or (Text(text=""),), call_id=answered, is_error=failed), **kw)
+
+    def _own(self, message: dict[str, Any]) -> str | None:
+        """The id that the result itself names."""
+        own = message.get("tool_call_id") or message.get("toolCallId")
+        if not own and isinstance(many := message.get("tool_call_ids"), list) and many:
+            own = many[0]
+            if len(many) > 1:
+                self.place.block("one result for several calls")
+        return own if isinstance(own, str) else str(own) if isinstance(own, int) else None
 
     def _system(self, message: dict[str, Any], **kw: Any) -> None:
         text = text_of(message.get("content"), self.place)
