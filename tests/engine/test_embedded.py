@@ -38,14 +38,14 @@ pytestmark = pytest.mark.xdist_group("engine")  # one process serves them all
 
 
 def test_a_turn_computes_only_what_is_new(shared_engine: EmbeddedEngine, plain: Any) -> None:
-    history = [5, 6, 7, 8, 9]
+    history = [311, 312, 313, 314, 315]  # nobody else's prompt: a free slot's leading tokens are kept
     first = shared_engine.generate(history, Sampling(max_tokens=8, seed=1, ignore_eos=True), conversation="turns")
     assert first.prompt_tokens_computed == 5
     history += [*first.token_ids, 11, 12]
     second = shared_engine.generate(history, Sampling(max_tokens=8, seed=2), conversation="turns")
     assert second.prompt_tokens_computed == 3  # the two new tokens, and the sampled one that was never fed
     assert second.logprobs == pytest.approx(rescore(plain, history, second.token_ids), abs=1e-4)
-    edited = [5, 6, 99, *history[3:]]
+    edited = [311, 312, 99, *history[3:]]
     third = shared_engine.generate(edited, Sampling(max_tokens=8, seed=3), conversation="turns")
     assert third.prompt_tokens_computed == len(edited) - 2
     assert third.logprobs == pytest.approx(rescore(plain, edited, third.token_ids), abs=1e-4)

@@ -179,21 +179,25 @@ class EmbeddedEngine:
 
     def _connected(self) -> Channel:
         if self._channel is None:
-            sock = self._connect()
-            channel = self._channel = Channel(sock)
+            channel = self._channel = self._connect()
             threading.Thread(target=self._listen, args=(channel,), name="engine client", daemon=True).start()
         return self._channel
 
-    def _connect(self) -> socket.socket:
+    def _connect(self) -> Channel:
+        """Waits for a restart. A dying engine may still take a connection, so its greeting is waited for."""
         for _ in _until(RESTART_SECONDS):
             if not self._folder.exists():
                 break
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 sock.connect(str(self._folder / "socket"))
-                return sock
             except OSError:
                 sock.close()
+                continue
+            channel = Channel(sock)
+            if channel.receive() is not None:
+                return channel
+            channel.close()
         why = self._supervisor.failure if self._supervisor else None
         raise EngineFault(why or "the engine is closed", fix="start the engine again")
 

@@ -39,6 +39,7 @@ class Service:
 
     def _connection(self, channel: Channel) -> None:
         """What a client that went away had asked for is dropped."""
+        channel.send({"hello": os.getpid()})
         while (frame := channel.receive()) is not None:
             try:
                 self._dispatch(channel, frame)
