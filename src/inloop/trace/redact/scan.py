@@ -66,10 +66,19 @@ _QUOTED = re.compile(
 _PLAIN = re.compile(r"\\?[\"']?\s?[:=]\s?\\?[\"']?(?P<value>[^\s\"',;\\&|<>(){}]{4,400}+)(?![(\[{])")
 
 
+_FLAG = re.compile(
+    r"(?i)(?<![\w-])--?(?:password|passwd|passphrase|pass|token|secret|api[-_]?key|access[-_]?key|auth[-_]?token)"
+    r"(?P<sign>[= ])[\"']?(?P<value>[^\s\"'|;&\\]{4,200})"
+)
+
+
 def assignments(view: View) -> Iterator[Hit]:
     """`password = "..."`, `API_KEY=...`, `"token": "..."`; after a weak name only what looks like a secret."""
     text = view.text
     for place in sorted({at for name in _NAMES for at in view.places(name)}):
+        if (flag := _flag(text, place)) is not None:
+            yield flag
+            continue
         name = _NAME.match(text, place)
         if name is None:
             continue
@@ -87,15 +96,24 @@ def assignments(view: View) -> Iterator[Hit]:
             yield *found.span("value"), "secret"
 
 
+def _flag(text: str, place: int) -> Hit | None:
+    """`--password x`, `--api-key=x`."""
+    start = (
+        max(text.rfind(" ", place - 16 if place > 16 else 0, place), text.rfind("\n", max(0, place - 16), place)) + 1
+    )
+    if text[start : start + 1] != "-":
+        return None
+    found = _FLAG.match(text, start)
+    if found and (looks.literal if found["sign"] == "=" else looks.bare)(found["value"]):
+        return *found.span("value"), "secret"
+    return None
+
+
 def _owned(text: str, place: int) -> bool:
     """`api_key`, `accessToken`: the word before makes it a secret's name."""
     return text[max(0, place - 12) : place].lower().rstrip("_- ").endswith(_OWNERS)
 
 
-_FLAG = re.compile(
-    r"(?i)(?<![\w-])--?(?:password|passwd|passphrase|pass|token|secret|api[-_]?key|access[-_]?key|auth[-_]?token)"
-    r"(?P<sign>[= ])[\"']?(?P<value>[^\s\"'|;&\\]{4,200})"
-)
 _COMMAND = re.compile(
     r"(?i)\b(?:sshpass -p\s?|mysql\b[^\n|;]{0,80}? -p|curl\b[^\n|;]{0,200}?(?:-u|--user) ?[\"']?[^\s:\"']{1,64}:)[\"']?"
     r"(?P<value>[^\s\"'|;&\\]{4,200})"
@@ -103,14 +121,7 @@ _COMMAND = re.compile(
 
 
 def commands(view: View) -> Iterator[Hit]:
-    """Secrets on command lines."""
-    if b" -" in view.low or view.low.startswith(b"-"):
-        for at in sorted(
-            {a for n in (b"-pass", b"-token", b"-secret", b"-api", b"-access", b"-auth") for a in view.places(n)}
-        ):
-            found = _FLAG.match(view.text, at) or _FLAG.match(view.text, max(0, at - 1))
-            if found and (looks.literal if found["sign"] == "=" else looks.bare)(found["value"]):
-                yield *found.span("value"), "secret"
+    """Passwords that well-known programs take on their command line."""
     for name in (b"sshpass", b"mysql", b"curl"):
         for at in view.places(name):
             found = _COMMAND.match(view.text, at)
@@ -127,6 +138,7 @@ _BEGINNINGS = (
     "cfut_", "rpa_", "wandb_v1_", "figd_", "pat-na1-", "PMAK-", "NRAK-", "sntrys_", "sntryu_", "SG", "hvs",
     "hvb", "ya29", "dp",
 )  # fmt: skip
+_DOTTED_BEGINNINGS = ("hvs.", "hvb.", "SG.", "ya29.", "dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "atlasv1.", "1//")
 _DOTTED = re.compile(
     r"(?<![A-Za-z0-9_.-])(?:hvs\.|hvb\.|SG\.|ya29\.|dp\.(?:pt|st|ct|sa)\.|atlasv1\.|1//0)[A-Za-z0-9_\-./]{20,400}"
 )
@@ -140,17 +152,25 @@ def tokens(view: View) -> Iterator[Hit]:
         run = text[start:end]
         if "KIA" in run or "SIA" in run or run[0] == "A":
             yield from ((start + m.start(), start + m.end(), "aws_key") for m in _AWS.finditer(run))
-        if run.startswith(_BEGINNINGS) and looks.token(run):
+        if (dotted := _dotted(text, start)) is not None:
+            yield dotted
+        elif run.startswith(_BEGINNINGS) and looks.token(run):
             yield start, end, "token"
         elif end - start >= 32 and not looks.is_digest(text, start):
             stop = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("="))
             around = (text[start - 1 : start], text[stop : stop + 1])
             if end - start <= 88 and not set(around) & {"/", "+"} and looks.random(text[start:stop]):
                 yield start, stop, "secret"
-    for name in (b"hvs.", b"hvb.", b"sg.", b"ya29.", b"dp.", b"atlasv1.", b"1//0"):
-        for at in view.places(name):
-            if (found := _DOTTED.match(text, at)) and looks.token(found[0]):
-                yield *found.span(), "token"
+
+
+def _dotted(text: str, start: int) -> Hit | None:
+    """The run follows a beginning that has a dot in it."""
+    before = text[max(0, start - 8) : start]
+    known = next((b for b in _DOTTED_BEGINNINGS if before.endswith(b)), None)
+    if known is None:
+        return None
+    found = _DOTTED.match(text, start - len(known))
+    return (*found.span(), "token") if found and looks.token(found[0]) else None
 
 
 _ADDRESS = re.compile(r"(?<![\w.\-=<>~^])(?:\d{1,3}\.){3}\d{1,3}(?![\w\-]|\.\d)")
