@@ -29,7 +29,7 @@ from inloop.trace.trajectory import Trajectory
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from rollout.rescore import differences
 
-HARNESS = HarnessConfig(tools=("read", "edit", "test", "submit"), max_turns=4, max_turn_tokens=32)
+HARNESS = HarnessConfig(tools=("read", "edit", "test", "submit"), max_turns=3, max_turn_tokens=32)
 
 
 def main() -> None:
