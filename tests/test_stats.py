@@ -100,8 +100,7 @@ def test_more_tasks_gives_the_power_that_it_promises() -> None:
     asked = stats._more_tasks(differences[:100], effect, 0.95)
     assert asked is not None
     found = [
-        stats.compare([0.0] * (100 + asked), rng.choice(differences, 100 + asked).tolist(), seed=i).verdict
-        == "better"
+        stats.compare([0.0] * (100 + asked), rng.choice(differences, 100 + asked).tolist(), seed=i).verdict == "better"
         for i in range(60)
     ]
     assert 0.6 <= np.mean(found) <= 0.95

@@ -53,9 +53,7 @@ def test_faults_are_apart_and_never_zero() -> None:
 
 
 def test_stop_faults_count_as_faults_whatever_the_reward_says() -> None:
-    rows = score_tasks(
-        [TaskFacts(id="a")], [rollout("a", 0, 0.0, stop=StopReason.ENGINE_FAULT), rollout("x", 1, 1.0)]
-    )
+    rows = score_tasks([TaskFacts(id="a")], [rollout("a", 0, 0.0, stop=StopReason.ENGINE_FAULT), rollout("x", 1, 1.0)])
     assert (rows[0].scored, rows[0].faults) == (0, 1)
 
 

@@ -68,8 +68,8 @@ def samples(tiny_model: Path, header: Header, tmp_path_factory: pytest.TempPathF
 
 def settings(model: Path, **kw: Any) -> SFTSettings:
     given: dict[str, Any] = {
-        "model": str(model), "lora": LoraSettings(rank=4, alpha=8.0), "lr": 1e-2, "batch": 4, "accumulate": 1, "epochs": 2.0,
-        "save_every": 2, "held_out": 0.1, **kw,
+        "model": str(model), "lora": LoraSettings(rank=4, alpha=8.0), "lr": 1e-2, "batch": 4, "accumulate": 1,
+        "epochs": 2.0, "save_every": 2, "held_out": 0.1, **kw,
     }  # fmt: skip
     return SFTSettings(**given)
 
