@@ -200,10 +200,10 @@ def ledger_of_one(home: Path) -> Trajectory:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["import", "nowhere/*.jsonl", "--out", "out"], "names no file"),
+        (["import", "nowhere/*.jsonl", "--out", "{home}/out"], "names no file"),
         (["import", "{home}", "--out", "{home}/out.jsonl"], "looks like a file"),
         (["show", "{home}", "--id", "nope"], "no trajectory nope"),
-        (["export", "{home}", "--format", "xml", "--out", "x"], "unknown format"),
+        (["export", "{home}", "--format", "xml", "--out", "{home}/x"], "unknown format"),
         (["redact", "{home}/one", "--out", "{home}/one"], "the ledger itself"),
     ],
 )
@@ -211,6 +211,7 @@ def test_mistakes_are_explained(home: Path, arguments: list[str], said: str) -> 
     ledger_of_one(home)
     done = run(*(a.replace("{home}", str(home)) for a in arguments))
     assert isinstance(done.exception, DataError) and said in str(done.exception) and done.exception.fix
+    assert {p.name for p in home.iterdir()} <= {"one", "state"}, "nothing is left behind"
 
 
 SLOW = """

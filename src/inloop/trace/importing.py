@@ -78,11 +78,15 @@ def import_traces(
     """Append what `paths` hold to the ledger in `out`; safe to repeat: what is there is not written again."""
     if out.suffix:
         raise DataError(f"{out} looks like a file", fix="--out names a folder")
+    early: list[Skipped] = []
+    found = sources(list(paths), early)  # a mistake in the paths leaves no folder behind
     with locked(out, "traces import"):
         with (out / "skipped.jsonl").open("ab") as skips, (out / "redactions.jsonl").open("ab") as cuts:
             log = _SkipLog(skips, redactor)
             work = _Import(out, redactor, log, cuts, out / "images" if images else None)
-            work.run(sources(list(paths), log))
+            for item in early:
+                log.append(item)
+            work.run(found)
         summary = work.summary
         summary.skipped = dict(log.counts.most_common())
         write_json(out / "import.json", summary.to_dict())
