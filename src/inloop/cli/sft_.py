@@ -9,6 +9,7 @@ import typer
 from inloop.cli.console import closing, emit, out, quieten
 from inloop.config import load
 from inloop.evaluate.during import DuringSettings, success_on
+from inloop.train.run_folder import is_first_process
 from inloop.train.sft import sft
 from inloop.train.sft_settings import SFTSettings
 
@@ -28,9 +29,11 @@ def main(
     json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
 ) -> None:
     """Train on samples; several GPUs with `accelerate launch $(which inloop) sft ...` and the same config."""
-    quieten(json)
+    quieten(json or not is_first_process())
     success = success_on(DuringSettings(tasks=eval_tasks, k=eval_k, limit=eval_limit), to) if eval_tasks else None
     trained = sft(samples, to, load(SFTSettings, config, sets), evaluate=success, resume=resume)
+    if not is_first_process():
+        return
     if json:
         emit(trained.to_dict())
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from inloop.files import append_json, locked, read_json_lines
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     root: Path
+    writes: bool = True
+    """False in all but the first of several processes: one of them keeps the record."""
 
     @property
     def checkpoints(self) -> Path:
@@ -36,10 +39,12 @@ class RunFolder:
         return self.root / "state"
 
     def event(self, kind: str, **facts: Any) -> None:
-        append_json(self.root / "events.jsonl", {"time": round(time.time(), 3), "event": kind, **facts})
+        if self.writes:
+            append_json(self.root / "events.jsonl", {"time": round(time.time(), 3), "event": kind, **facts})
 
     def metrics(self, step: int, **values: float) -> None:
-        append_json(self.root / "metrics.jsonl", {"step": step, **values})
+        if self.writes:
+            append_json(self.root / "metrics.jsonl", {"step": step, **values})
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """One entry a step: where a resumed run repeats a step, the later entry counts."""
@@ -52,7 +57,12 @@ class RunFolder:
 
 @contextlib.contextmanager
 def open_run(root: Path, settings: Any, *, what: str, resume: bool) -> Iterator[RunFolder]:
-    """Lock the folder and write the resolved config. Raises DataError for a folder that holds another run."""
+    """Lock the folder and write the resolved config. Raises DataError for a folder that holds another run.
+
+    Of several processes that train together the first one does this for all."""
+    if not is_first_process():
+        yield RunFolder(root, writes=False)
+        return
     run = RunFolder(root)
     file = root / "config.toml"
     if file.is_file():
@@ -65,3 +75,8 @@ def open_run(root: Path, settings: Any, *, what: str, resume: bool) -> Iterator[
     with locked(root, what):
         config.save(settings, file)
         yield run
+
+
+def is_first_process() -> bool:
+    """Of those that `accelerate launch` or `torchrun` started."""
+    return int(os.environ.get("RANK", "0")) == 0

@@ -83,6 +83,7 @@ def _note_data(run: RunFolder, rows: Sequence[Sample], header: Header) -> None:
         "by": header.counts,
         "mask": header.mask,
     }
-    if file.is_file() and json.loads(file.read_text(encoding="utf-8")) != now:
+    if run.writes and file.is_file() and json.loads(file.read_text(encoding="utf-8")) != now:
         raise DataError(f"{run.root}: the run was started on other samples", fix="resume with the same, or a new --out")
-    write_json(file, now)
+    if run.writes:
+        write_json(file, now)

@@ -105,6 +105,7 @@ def _arguments(folder: RunFolder, train: list[Sample], settings: SFTSettings, *,
         packing=settings.packing,
         bf16=bf16,
         use_cpu=not gpu,
+        ddp_backend=None if gpu else "gloo",
         eval_strategy="no",  # `Follow` decides when, so that a resumed run measures at the same steps
         save_strategy="steps",
         save_steps=settings.save_every,
