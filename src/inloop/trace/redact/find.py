@@ -7,6 +7,7 @@ import hmac
 import os
 import re
 import secrets
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from inloop.trace.redact.rules import rules
 from inloop.trace.redact.scan import SCANNERS, View
 
 PLACEHOLDER = re.compile(r"REDACTED_[a-z0-9_]+_[0-9a-f]{12}")
+WINDOW = 8192
+"""Characters that a pattern sees at once, so that no text can make it slow."""
 SHORTEST = 6
 """A found string of fewer characters is replaced where it was found, not wherever it stands."""
 SHORTEST_NAME = 4
@@ -59,7 +62,7 @@ def _windows(rule: Rule, view: View, present: dict[bytes, list[int]]) -> list[tu
     out: list[tuple[int, int]] = []
     for at in places:
         low, high = max(0, at - rule.before), min(len(view.text), at + rule.after)
-        if out and low < out[-1][1]:
+        if out and low < out[-1][1] and (high - out[-1][0] <= WINDOW or rule.after > WINDOW):
             out[-1] = (out[-1][0], high)
         else:
             out.append((low, high))
@@ -75,11 +78,14 @@ def _matches(rule: Rule, text: str, low: int, high: int) -> Iterator[Found]:
 
 
 def _disjoint(found: list[Found]) -> list[Found]:
+    """Of what overlaps, what came first in the order of the rules."""
     out: list[Found] = []
-    for span in found:  # in the order of the rules
-        if not any(span.start < other.end and other.start < span.end for other in out):
-            out.append(span)
-    return sorted(out, key=lambda f: f.start)
+    for span in found:
+        at = bisect_left(out, span.start, key=lambda f: f.start)
+        free_before = at == 0 or out[at - 1].end <= span.start
+        if free_before and (at == len(out) or span.end <= out[at].start):
+            out.insert(at, span)
+    return out
 
 
 class Names:
