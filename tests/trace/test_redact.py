@@ -229,7 +229,7 @@ def test_redaction_can_only_be_switched_off_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "piece", ["a", "a@", "-----BEGIN PRIVATE KEY-----", "://a:", 'password="', "cookie: a=bbbbbb; ", "curl -u a:",
-              "$2b$", "eyJaaaaaaaa.", "xoxb-1-", "//a/:_authToken=", "1.", "/home/", "authorization: bearer ", "glpat-"],
+              "$2b$", "eyJaaaaaaaa.", "xoxb-1-", "//a/:_authToken=", "1.", "/home/", "authorization: bearer "],
 )  # fmt: skip
 def test_no_text_makes_it_hang(redactor: Redactor, piece: str) -> None:
     """The suite's time limit is the judge: patterns that go back and forth would take hours on these."""
