@@ -226,6 +226,23 @@ def test_killed_and_resumed_ends_where_it_would_have_ended(samples: Path, tiny_m
     assert sft(samples, run, told, resume=True).loss == whole.loss, "resuming a finished run changes nothing"
 
 
+@pytest.mark.slow
+def test_two_processes_are_one_run(samples: Path, tiny_model: Path, tmp_path: Path) -> None:
+    """Data parallel over two processes: the losses of one process with twice the batch, one record, no fight."""
+    alone = sft(samples, tmp_path / "one", settings(tiny_model, batch=4, max_steps=3))
+    config.save(settings(tiny_model, batch=2, max_steps=3), tmp_path / "two.toml")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [str(Path(sys.executable).parent / "inloop"), "sft", str(samples), "--out", str(tmp_path / "two")]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [*torchrun, *command, "--config", str(tmp_path / "two.toml")], capture_output=True, text=True, env=env
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert run.stdout.count("3 steps, loss") == 1
+    for (step, mine), (other, theirs) in zip(curve(tmp_path / "two"), curve(alone.run), strict=True):
+        assert step == other and mine == pytest.approx(theirs, rel=1e-4)
+
+
 def test_task_success_decides_which_checkpoint_is_best(samples: Path, tiny_model: Path, tmp_path: Path) -> None:
     seen: list[Path] = []
 
