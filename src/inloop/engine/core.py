@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import queue
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ from inloop.engine.weights import Weights, settings
 from inloop.errors import EngineFault, InloopError
 
 log = logging.getLogger(__name__)
+PROBE_BYTES = 2 << 30
+"""Up to this size a half-precision model is probed in float32."""
 PROBE = [3, 1, 4, 1, 5, 9, 2, 6]
 LONGEST = 8192
 """Unless a caller asks for more."""
@@ -142,25 +145,33 @@ def stop_tokens(model: Any, folder: Path) -> frozenset[int]:
 def choose_forward(model: Any, slots: int, length: int, dtype: torch.dtype) -> Forward:
     """The quickest pass that gives this model's own logits on a probe."""
     with torch.inference_mode():
-        wanted = model(input_ids=torch.tensor([PROBE]), use_cache=False).logits[0, -1].float()
+        probe, tolerance = _probe_model(model, dtype)
+        wanted = probe(input_ids=torch.tensor([PROBE]), use_cache=False).logits[0, -1].float()
         own = model.config._attn_implementation
         for make in (LeanForward, PackedForward):
             try:
-                forward = make(model, KVCache(slots, length, dtype))
-                if _agrees(forward, wanted, dtype):
-                    return forward
+                if _difference(make(probe, KVCache(1, len(PROBE), probe.dtype)), wanted) < tolerance:
+                    return make(model, KVCache(slots, length, dtype))
                 log.info("%s gives other logits than transformers", make.__name__)
             except InloopError:
                 raise
             except Exception as error:  # whatever a foreign architecture makes of it: the plain pass is right
                 log.info("%s can't run this model: %r", make.__name__, error)
-            model.set_attn_implementation(own)
+            probe.set_attn_implementation(own)
     return PlainForward(model)
 
 
-def _agrees(forward: Forward, wanted: Tensor, dtype: torch.dtype) -> bool:
-    """The probe as a prompt and one decoded token: both kinds of attention are looked at."""
+def _probe_model(model: Any, dtype: torch.dtype) -> tuple[Any, float]:
+    """What to try passes on, and how far they may be apart: half precision hides mistakes in its noise."""
+    if dtype is torch.float32:
+        return model, 1e-3
+    if sum(p.nbytes for p in model.parameters()) <= PROBE_BYTES:
+        return copy.deepcopy(model).float(), 1e-3
+    return model, 0.5
+
+
+def _difference(forward: Forward, wanted: Tensor) -> float:
+    """Mean over the vocabulary; the probe as a prompt and one decoded token, as both kinds of attention count."""
     forward.logits(Batch([Segment(0, 0, PROBE[:-1])]))
     got = forward.logits(Batch([Segment(0, len(PROBE) - 1, PROBE[-1:])]))[0]
-    difference = (got.log_softmax(-1) - wanted.log_softmax(-1)).abs().mean()
-    return bool(difference < (1e-3 if dtype is torch.float32 else 0.1))
+    return float((got.log_softmax(-1) - wanted.log_softmax(-1)).abs().mean())

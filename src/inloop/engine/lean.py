@@ -86,7 +86,10 @@ class Norm:
         self.weight, self.eps = module.weight, module.variance_epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        return rms_norm(x, self.weight.shape, self.weight, self.eps)
+        """In half precision it rounds where transformers does, or log-probabilities drift apart over the layers."""
+        if x.dtype is torch.float32:
+            return rms_norm(x, self.weight.shape, self.weight, self.eps)
+        return self.weight * rms_norm(x.float(), self.weight.shape, None, self.eps).to(x.dtype)
 
 
 class LeanForward(Slotted):
@@ -104,8 +107,7 @@ class LeanForward(Slotted):
         self.norm = Norm(model.model.norm)
         self.head = Projection([model.lm_head]) if model.lm_head.weight is not self.embed else _tied(model)
         self.cos, self.sin = _rotary_tables(model, cache.length)
-        bytes_held = sum(p.nbytes for p in model.parameters())
-        self.packs = bytes_held <= PACK_BYTES and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+        self.packs = sum(p.nbytes for p in model.parameters()) <= PACK_BYTES and _can_pack(self.embed.dtype)
         self.weights_changed()
 
     def weights_changed(self) -> None:
@@ -133,10 +135,19 @@ class LeanForward(Slotted):
             q.copy_(layer.q_norm(q))
             k.copy_(layer.k_norm(k))
         turning = heads[:, : self.heads + self.kv_heads]
-        turned = torch.addcmul(turning * cos, turning.roll(self.head_size // 2, -1), sin)
+        turned = turning * cos + turning.roll(self.head_size // 2, -1) * sin
         q, k = turned[:, : self.heads], turned[:, self.heads :]
         v = heads[:, self.heads + self.kv_heads :]
         return attention(layer.index, q, k, v, layer.scale, layer.window).view(len(x), -1)
+
+
+def _can_pack(dtype: torch.dtype) -> bool:
+    """Not every CPU has oneDNN kernels for half precision, nor every build of torch the operator."""
+    try:
+        torch.ops.mkldnn._reorder_linear_weight(torch.zeros(32, 32, dtype=dtype), 16)
+    except (AttributeError, RuntimeError):
+        return False
+    return True
 
 
 def _tied(model: Any) -> Projection:
