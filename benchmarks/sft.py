@@ -1,6 +1,6 @@
 """SFT speed on a CPU: our trainer against a bare TRL run of the same model, rows, batch and LoRA.
 
-    python benchmarks/sft.py [--model smollm2-135m] [--steps 6] [--rounds 3]
+    python benchmarks/sft.py [--model smollm2-135m] [--steps 6] [--rounds 3] [--batch 8]
 
 The contestants take turns, a few steps at a time, in one process of one thread; what is compared is processor time,
 which other load on the machine does not change, and wall time is printed beside it. Tokens are those of the samples,
@@ -39,7 +39,7 @@ from inloop.train.run_folder import RunFolder
 from inloop.train.sft_loop import make_trainer
 from inloop.train.sft_settings import SFTSettings
 
-BATCH, RANK = 8, 32
+RANK = 32
 
 
 class Clock(TrainerCallback):
@@ -64,7 +64,7 @@ def rows(model: Path, count: int) -> list[Sample]:
     return [s for t in episodes(count) for s in builder.take(t)]
 
 
-def bare(model: Path, samples: list[Sample], layers: int, steps: int, out: Path) -> SFTTrainer:
+def bare(model: Path, samples: list[Sample], layers: int, steps: int, batch: int, out: Path) -> SFTTrainer:
     """What a person writes who follows TRL's documentation, with the settings that a CPU needs."""
     base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
     blocks = base.config.num_hidden_layers
@@ -73,7 +73,7 @@ def bare(model: Path, samples: list[Sample], layers: int, steps: int, out: Path)
         layers_to_transform=list(range(blocks - layers, blocks)) if layers else None,
     )  # fmt: skip
     arguments = SFTConfig(
-        output_dir=str(out), learning_rate=1e-3, per_device_train_batch_size=BATCH, max_steps=steps, max_length=None,
+        output_dir=str(out), learning_rate=1e-3, per_device_train_batch_size=batch, max_steps=steps, max_length=None,
         gradient_checkpointing=False, bf16=False, use_cpu=True, report_to="none", save_strategy="no",
         logging_steps=1000, disable_tqdm=True, dataloader_pin_memory=False,
     )  # fmt: skip
@@ -83,9 +83,14 @@ def bare(model: Path, samples: list[Sample], layers: int, steps: int, out: Path)
     )
 
 
-def lean(model: Path, samples: list[Sample], layers: int, steps: int, out: Path) -> SFTTrainer:
+def lean(model: Path, samples: list[Sample], layers: int, steps: int, batch: int, out: Path) -> SFTTrainer:
     settings = SFTSettings(
-        model=str(model), lora=LoraSettings(rank=RANK, layers=layers), batch=BATCH, max_steps=steps, save_every=10_000
+        model=str(model),
+        lora=LoraSettings(rank=RANK, layers=layers),
+        batch=batch,
+        accumulate=1,
+        max_steps=steps,
+        save_every=10_000,
     )
     return make_trainer(RunFolder(out), samples, [], load_tokenizer(model), settings)
 
@@ -114,13 +119,14 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=8)
     given = parser.parse_args()
     quieten()
     model = resolve_model(given.model)
-    samples = rows(model, BATCH * given.steps * 2)
+    samples = rows(model, given.batch * given.steps * 2)
     tokens, trained = sum(len(s.input_ids) for s in samples), sum(s.trained for s in samples)
     print(f"{len(samples)} samples, {tokens / len(samples):.0f} tokens each, {trained / tokens:.0%} trained")
-    print(f"batch {BATCH}, LoRA rank {RANK}, fp32, one thread, {given.rounds} rounds of {given.steps} steps")
+    print(f"batch {given.batch}, LoRA rank {RANK}, fp32, one thread, {given.rounds} rounds of {given.steps} steps")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         entries = {
@@ -131,7 +137,9 @@ def main() -> None:
         speeds: dict[str, list[tuple[float, float]]] = {name: [] for name in entries}
         for _ in range(given.rounds):
             for name, (make, layers) in entries.items():
-                speeds[name].append(measure(lambda m=make, n=layers: m(model, samples, n, given.steps, out)))
+                speeds[name].append(
+                    measure(lambda m=make, n=layers: m(model, samples, n, given.steps, given.batch, out))
+                )
     report(speeds)
 
 
