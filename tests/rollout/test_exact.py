@@ -54,7 +54,13 @@ def test_a_tiny_model(tiny_model: Path, tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-4), ("bfloat16", 1e-2)])
 def test_smollm2(tmp_path: Path, dtype: str, bound: float) -> None:
-    """Few tokens: a processor without bfloat16 arithmetic takes a second for each step."""
+    """In bfloat16 only where the processor multiplies it: elsewhere transformers differs from itself by more."""
+    import torch
+
+    from inloop.engine.weights import settings
+
+    if dtype == "bfloat16" and settings("auto") != torch.bfloat16:
+        pytest.skip("no bfloat16 arithmetic in this processor: docs/engine.md has what is held there")
     config = HarnessConfig(tools=("read", "edit", "test", "submit"), max_turns=2, max_turn_tokens=12)
     made = rollouts(SMOLLM2, dtype, tmp_path, config, 2)
     assert len(made) == 4
