@@ -10,7 +10,9 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,7 @@ class CaptureGateway:
             admin_key=secrets.token_urlsafe(24),  # the agent must not open or read sessions
         )
         self._registry = app.state.registry
+        app.router.lifespan_context = _closing(app.state.inference)
         config = uvicorn.Config(app, uds=str(self.folder / SOCKET), log_level="error", access_log=False)
         self._proxy = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._proxy.run, name="capture", daemon=True)
@@ -91,6 +94,17 @@ class CaptureGateway:
         self._thread.join(10)
         self._server.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _closing(client: Any) -> Any:
+    """OpenEnv leaves its HTTP client open when its server ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        yield
+        await client.aclose()
+
+    return lifespan
 
 
 class Capture:

@@ -54,7 +54,7 @@ def witness(sample: Sample, trajectory: Trajectory) -> Witness:
     and on all of them their own log-probabilities."""
     best = Witness(trained=sum(label != MASKED for label in sample.labels))
     for path in trajectory.paths():
-        if any(node.token_ids is None for node in path):
+        if any(node.sampled and node.token_ids is None for node in path):
             continue
         best.identical = max(best.identical, _agreeing(sample, path))
     return best
@@ -63,7 +63,7 @@ def witness(sample: Sample, trajectory: Trajectory) -> Witness:
 def _agreeing(sample: Sample, path: Sequence[Any]) -> int:
     count, at = 0, 0
     for node in path:
-        for i, token in enumerate(node.token_ids):
+        for i, token in enumerate(node.token_ids or ()):
             if at >= len(sample.input_ids) or sample.input_ids[at] != token:
                 return count  # from here on the context is another one
             if sample.labels[at] != MASKED and node.sampled and sample.labels[at] == token:
