@@ -159,10 +159,7 @@ def test_tree_attention_equals_one_forward_a_sample(tiny_model: Path) -> None:
     for row in rows:
         trl_row = trl_async.to_trl(row)
         packed.add(
-            {
-                k: getattr(trl_row, k)
-                for k in ("input_ids", "completion_mask", "old_log_probs", "advantage", "group_id")
-            }
+            {k: getattr(trl_row, k) for k in ("input_ids", "completion_mask", "old_log_probs", "advantage", "group_id")}
         )
     data = packed.pack()
     model = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float64, attn_implementation="eager")

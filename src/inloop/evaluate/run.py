@@ -13,9 +13,10 @@ from inloop.engine.models import SMOLLM2
 from inloop.errors import ConfigError, TaskError
 from inloop.evaluate.results import Results
 from inloop.evaluate.score import TaskFacts, score_tasks, summarise
+from inloop.files import read_json_lines
 from inloop.harness.config import HarnessConfig
 from inloop.progress import bar
-from inloop.rollout.collect import Plan, collect
+from inloop.rollout.collect import FAULTS, Plan, collect
 from inloop.rollout.engines import EngineConfig, Opened, open_engine
 from inloop.rollout.workers import Recipe
 from inloop.sandbox.base import Diff
@@ -79,7 +80,7 @@ def write_results(
     harness: HarnessConfig,
 ) -> Results:
     """Score the ledger in `out`."""
-    trajectories = list(TrajectoryStore(out))
+    trajectories = [*TrajectoryStore(out), *faulted(out)]
     scored = score_tasks([facts(r) for r in rows], trajectories)
     summary = summarise(scored, trajectories, k=settings.k)
     if settings.price_in or settings.price_out:
@@ -95,6 +96,14 @@ def write_results(
     )
     results.write(out)
     return results
+
+
+def faulted(out: Path) -> list[Trajectory]:
+    """The rollouts that met a fault and were not done again since: each once, the last try."""
+    file, finished = out / FAULTS, TrajectoryStore(out).ids()
+    rows = (row for _, row in read_json_lines(file)) if file.is_file() else ()
+    tried = {row["id"]: row for row in rows if row["id"] not in finished}
+    return [Trajectory.from_dict(row) for row in tried.values()]
 
 
 def rescore(out: Path, results: Results, tasks: Path) -> Results:
@@ -192,8 +201,8 @@ def _about(model: str, start: Origin) -> dict[str, Any]:
 
 
 def cost(trajectories: Sequence[Trajectory], price_in: float, price_out: float) -> dict[str, float]:
-    """What the rollouts cost at these prices; prompts are counted as often as they were computed."""
-    prompt = sum(t.counts.get("prompt_tokens_computed", 0) for t in trajectories)
+    """What the rollouts cost at these prices; a prompt is counted with every call."""
+    prompt = sum(t.counts.get("prompt_tokens", 0) for t in trajectories)
     sampled = sum(t.counts.get("sampled_tokens", 0) for t in trajectories)
     total = (prompt * price_in + sampled * price_out) / 1e6
     return {"prompt_tokens": prompt, "sampled_tokens": sampled, "total": total}

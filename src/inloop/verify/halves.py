@@ -13,6 +13,7 @@ from functools import lru_cache
 from textwrap import indent
 
 from inloop.verify.mutate import Function, mutate
+from inloop.verify.parsing import parse
 
 Key = tuple[str, str]
 """(file relative to tests/, 'test_name' or 'TestClass::test_name')."""
@@ -46,7 +47,7 @@ def key_of(test_id: str) -> Key:
 @lru_cache(maxsize=512)
 def pieces(source: str, seed: int) -> tuple[Piece, ...]:
     """A test file in pieces, each test with its twin by `seed`. Raises SyntaxError."""
-    tree = ast.parse(source)
+    tree = parse(source)
     tables = {
         n.targets[0].id: n.value
         for n in tree.body

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from pathlib import Path
 
 from inloop.errors import TaskError
 from inloop.tasks.task import Task
+from inloop.verify.parsing import parse
 
 NOT_TESTS = {"test.sh", "twins.json", "__pycache__", ".pytest_cache"}
 MAX_TREE = 64 << 20
@@ -41,7 +41,7 @@ def read(task: Task) -> TestTree:
             raise TaskError(f"{task.tests / name}: not there", fix="restore it, or correct `tests` in task.toml")
         try:
             sources[name] = files.pop(name).decode()
-            ast.parse(sources[name])
+            parse(sources[name])
         except (UnicodeDecodeError, SyntaxError, ValueError) as error:
             raise TaskError(f"{task.tests / name}: {error}", fix="hidden tests must be Python source") from None
     pristine = {f"tests/{n}": d for n, d in _read_folder(task.workspace / "tests").items()}
