@@ -143,10 +143,17 @@ class RawEngine(PuppetEngine):
         return super()._score(prompt, ids, temperature * 1.3)
 
 
+class HopelessEngine(PuppetEngine):
+    """Never solves anything."""
+
+    def _turn(self, text: str, seed: int) -> str:
+        return "```submit```"
+
+
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tasks")
-    build_starter(folder, 10, 0)
+    build_starter(folder, 10, 0, audit=False)
     Taskset.scan(folder).save()
     return folder
 
@@ -235,13 +242,9 @@ def test_bad_input_is_told_before_anything_starts(tiny_model: Path, tasks: Path,
 
 
 def test_a_set_without_signal_is_refused_unless_forced(tiny_model: Path, tasks: Path, tmp_path: Path) -> None:
-    class Hopeless(PuppetEngine):
-        def _turn(self, text: str, seed: int) -> str:
-            return "```submit```"
-
     config = settings(tiny_model, tasks, advise_tasks=8, advise_samples=2)
     with pytest.raises(DataError, match="no signal for RL: SFT first"):
-        run(config, tmp_path / "run", engine=Hopeless)
+        run(config, tmp_path / "run", engine=HopelessEngine)
     assert json.loads((tmp_path / "run/advice/advice.json").read_text())["pass_rate"] == 0.0
 
 

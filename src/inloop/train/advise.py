@@ -41,7 +41,9 @@ class Advice:
 
     @property
     def has_signal(self) -> bool:
-        return self.mixed.high >= NONE and self.step != "mend faults"
+        """Some group was mixed, or could well be: rollouts passed and failed, and enough groups may be mixed."""
+        some = self.mixed.mean > 0 or 0 < self.pass_rate < 1
+        return some and self.mixed.high >= NONE and self.step != "mend faults"
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "has_signal": self.has_signal}
