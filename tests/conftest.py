@@ -7,7 +7,13 @@ import signal
 import threading
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# CI tries the same examples every time; new ones are looked for by people, who can mend what they find
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

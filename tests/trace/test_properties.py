@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from inloop.trace.check import check
@@ -154,6 +154,7 @@ def mangled(value: object, rng: random.Random, depth: int = 0) -> object:
     return value
 
 
+@example(SAMPLES / "atif/subagent.json", 186883)  # an id that is a list
 @given(st.sampled_from(TEXTS), st.integers(0, 1 << 40))
 @settings(ANY, max_examples=400)
 def test_values_of_the_wrong_kind(path: Path, seed: int) -> None:

@@ -204,9 +204,10 @@ def words(text: Any) -> tuple[Part, ...]:
     return (Text(text=text),) if isinstance(text, str) and text else ()
 
 
-def result(call_id: str | None, text: str, *, role: Any = "tool", parts: tuple[Part, ...] = (), **kw: Any) -> Message:
+def result(call_id: Any, text: str, *, role: Any = "tool", parts: tuple[Part, ...] = (), **kw: Any) -> Message:
     """What came back; an empty text is a result as well."""
-    return Message(role=role, parts=parts or (Text(text=text),), call_id=call_id, **kw)
+    named = None if call_id is None else str(call_id)  # a foreign id may be of any kind
+    return Message(role=role, parts=parts or (Text(text=text),), call_id=named, **kw)
 
 
 def moment(value: Any) -> float | None:
