@@ -165,9 +165,10 @@ class Slot:
         out = [
             "--unshare-all", "--share-net", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
             "--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID), "--hostname", "sandbox", "--clearenv",
-            *self.hello["base"], "--proc", "/proc", "--dev", "/dev",
-            "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
             "--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--dir", "/var", "--symlink", "../tmp", "/var/tmp",
+            *self.hello["base"],  # after /tmp: the interpreter may live there
+            "--proc", "/proc", "--dev", "/dev",
+            "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
             *self.view.arguments, "--remount-ro", "/", "--chdir", request["cwd"], "--info-fd", str(INFO_FD),
         ]  # fmt: skip
         if (self.stage / "seccomp.bpf").exists():
