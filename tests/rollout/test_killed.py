@@ -17,7 +17,7 @@ from harness.tiny_task import write_task
 from inloop.sandbox.lease import leases
 from inloop.trace.store import read_trajectories
 
-TASKS, K = 12, 5
+TASKS, K = 12, 10  # more than twenty kills can let through on a fast machine
 KILLS = 20
 
 

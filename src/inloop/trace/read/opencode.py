@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def read_database(path: Path, place: Place) -> Iterator[tuple[Trajectory | None,
     """Each session of an `opencode.db`, opened read-only and immutable: no lock, no journal, nothing written."""
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     try:
-        with sqlite3.connect(uri, uri=True) as database:
+        with closing(sqlite3.connect(uri, uri=True)) as database:
             columns = {row[1] for row in database.execute("pragma table_info(session)")}
             if not {"id", "directory"} <= columns:
                 place.skip("no opencode database: it has no session table", kind="file")
@@ -182,7 +183,7 @@ def read_database(path: Path, place: Place) -> Iterator[tuple[Trajectory | None,
                 info: dict[str, Any] = {"id": row[0], "directory": row[1], "parentID": extra.get("parent_id")}
                 info.update(extra)
                 yield _session(database, info, place.at(number))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # sqlite3 decodes its own message of a torn schema
         place.skip(f"the database can't be read: {error}", kind="file")
 
 
