@@ -95,7 +95,7 @@ class EngineServer:
         chat_template: str | None = None,
     ) -> None:
         self.host, self.token = host, token
-        self._socket = _bind(host, port)
+        self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         hosts = ["127.0.0.1", "localhost", "[::1]", host] if is_loopback(host) else None
         app = create_app(Serving(engine, chat_template=chat_template), token=token, hosts=hosts)
@@ -127,7 +127,7 @@ class EngineServer:
         self.close()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
