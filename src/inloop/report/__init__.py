@@ -1,1 +1,1 @@
-"""One HTML file, and a live local page."""
+"""What a run came to, for people: one HTML page, and a local page that follows it."""
