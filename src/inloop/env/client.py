@@ -124,7 +124,8 @@ class InloopEnv(EnvClient[InloopAction, InloopObservation, InloopState]):  # typ
             )
 
     async def _disconnect_async(self) -> None:
-        self._episode = False
+        if self._episode:
+            self._losing("this client was closed")
         await super()._disconnect_async()
 
     def _step_payload(self, action: InloopAction) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class CaptureGateway:
             admin_key=secrets.token_urlsafe(24),  # the agent must not open or read sessions
         )
         self._registry = app.state.registry
-        app.router.lifespan_context = _closing(app.state.inference)
+        app.router.lifespan_context = closing_with_server(app.state.inference)
         config = uvicorn.Config(app, uds=str(self.folder / SOCKET), log_level="error", access_log=False)
         self._proxy = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._proxy.run, name="capture", daemon=True)
@@ -96,7 +96,7 @@ class CaptureGateway:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _closing(client: Any) -> Any:
+def closing_with_server(client: Any) -> Any:
     """OpenEnv leaves its HTTP client open when its server ends."""
 
     @asynccontextmanager

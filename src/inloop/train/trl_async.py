@@ -5,6 +5,7 @@ Written against TRL 1.16. `tests/train/test_trl_contract.py` fails loudly when w
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 from transformers.trainer_callback import PrinterCallback
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
+from trl.experimental.async_grpo import async_rollout_worker as worker_module
 from trl.experimental.async_grpo.async_grpo_trainer import save_lora_adapter
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
@@ -28,7 +30,10 @@ from inloop.data.sample import MASKED, Sample
 from inloop.engine.base import Engine
 from inloop.train.cpu import cuda_name_not_asked, score_labelled_positions_only
 
-__all__ = ["AsyncGRPOConfig", "RatioCheck", "RolloutSource", "Row", "Trainer", "build_trainer"]
+__all__ = [
+    "AsyncGRPOConfig", "AsyncGRPOTrainer", "RatioCheck", "RolloutSource", "Row", "Trainer", "build_trainer",
+    "harness_worker",
+]  # fmt: skip
 
 ATTENTION = "tree_torch"
 
@@ -245,6 +250,25 @@ def build_trainer(
     if not torch.cuda.is_available():
         use_torch_attention(trainer.model)
     return trainer
+
+
+def harness_worker(**kw: Any) -> Any:
+    """TRL's own `HarnessRolloutWorker`, also where its vLLM package is not installed: the worker speaks HTTP to the
+    engine, and anything with vLLM's surface answers."""
+    from trl.experimental.async_grpo.openenv_harness import HarnessRolloutWorker
+
+    with _vllm_not_asked_for():
+        return HarnessRolloutWorker(**kw)
+
+
+@contextlib.contextmanager
+def _vllm_not_asked_for() -> Iterator[None]:
+    asked = worker_module.is_vllm_available
+    worker_module.is_vllm_available = lambda: True
+    try:
+        yield
+    finally:
+        worker_module.is_vllm_available = asked
 
 
 def use_torch_attention(model: Any) -> None:
