@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 import typer
 
 from inloop.cli import console
 from inloop.cli.stages import show
-from inloop.config import load
-from inloop.recipe.config import Recipe
+from inloop.recipe.config import load_recipe
 from inloop.recipe.run import RecipeRun
 from inloop.sandbox.backends import open_backend
 
@@ -27,8 +25,7 @@ def main(
 ) -> None:
     """Tasks, expert traces, SFT, GRPO, evaluation and comparison of a 135M model on this machine."""
     console.quieten(json)
-    recipe = Path(str(files("inloop.recipe") / ("fast.toml" if fast else "quickstart.toml")))
-    settings = load(Recipe, recipe, [f"seed={seed}", *sets]).resolved()
+    settings = load_recipe("fast" if fast else "quickstart", [f"seed={seed}", *sets])
     backend = open_backend("bubblewrap")
     backend.probe()
     out = to.with_name(f"{to.name}-fast") if fast else to

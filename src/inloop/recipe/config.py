@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
+from inloop.config import load
 from inloop.data.pipeline import BuildConfig
+from inloop.errors import ConfigError
 from inloop.evaluate.run import EvalSettings
 from inloop.harness.config import HarnessConfig
 from inloop.rollout.expert import ExpertConfig
 from inloop.train.grpo_config import GrpoConfig
 from inloop.train.sft_settings import SFTSettings
 
-STAGES = ("tasks", "expert", "data", "sft", "grpo", "evaluate", "compare")
+STAGES = ("doctor", "tasks", "expert", "data", "sft", "grpo", "evaluate", "compare", "report")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TasksPart:
     path: Path | None = None
-    """An existing taskset; None builds the starter set."""
+    """An existing taskset; None builds one."""
+    builder: Literal["starter", "mutate", "stub", "commits"] = "starter"
+    source: str = ""
+    """For the other builders: a folder, a git repository or URL, or pypi:NAME[==VERSION]."""
     n: int = 1200
     test_share: float = 0.15
+    """Of the tasks; whole functions (commits) go to one split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +55,8 @@ class Recipe:
     evaluate: EvalSettings = field(default_factory=EvalSettings)
 
     def __post_init__(self) -> None:
+        if self.tasks.path is None and self.tasks.builder != "starter" and not self.tasks.source:
+            raise ValueError(f"tasks.builder = {self.tasks.builder!r} needs tasks.source: a folder or pypi:NAME")
         for stage in self.stages:
             if stage not in STAGES:
                 raise ValueError(f"stages: unknown {stage!r}; known: {', '.join(STAGES)}")
@@ -59,3 +70,15 @@ class Recipe:
             grpo=replace(self.grpo, seed=self.seed),
             evaluate=replace(self.evaluate, seed=self.seed),
         )
+
+
+def load_recipe(name: str | Path, sets: Sequence[str] = ()) -> Recipe:
+    """A TOML file, or the name of a recipe that comes along. Raises ConfigError with the file and the line."""
+    known = {Path(f.name).stem: f for f in (files("inloop.recipe") / "recipes").iterdir() if f.name.endswith(".toml")}
+    given = Path(name)
+    if given.suffix != ".toml" and str(name) not in known:
+        raise ConfigError(
+            f"there is no recipe {str(name)!r}", fix=f"give a TOML file, or one of {', '.join(sorted(known))}"
+        )
+    file = given if given.suffix == ".toml" else Path(str(known[str(name)]))
+    return load(Recipe, file, list(sets)).resolved()

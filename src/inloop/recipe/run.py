@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from inloop import config as toml
-from inloop.build.starter.builder import build_starter
 from inloop.data.pipeline import build_folder
-from inloop.errors import DataError
+from inloop.errors import DataError, InloopError
 from inloop.evaluate.compare import compare_pair
 from inloop.evaluate.results import NAME as RESULTS
 from inloop.evaluate.results import load_results
@@ -21,7 +20,10 @@ from inloop.evaluate.run import evaluate
 from inloop.files import append_json, locked, read_json_lines, write_json
 from inloop.harness.policy import make_policy
 from inloop.progress import console
+from inloop.recipe.budget import Budget
 from inloop.recipe.config import STAGES, Recipe
+from inloop.recipe.doctor import diagnose
+from inloop.recipe.tasks import make_tasks
 from inloop.rollout.collect import Plan, collect
 from inloop.rollout.expert import Expert
 from inloop.rollout.run import Rollouts
@@ -31,6 +33,8 @@ from inloop.verify.verifier import Verifier
 
 LEDGER = "stages.jsonl"
 COMPARISON = "comparison.json"
+BEYOND = ("grpo", "evaluate", "compare")
+"""Stages that are left out, not begun, once a budget is spent; a later run without one does them."""
 
 
 @dataclass
@@ -41,6 +45,7 @@ class RecipeRun:
     out: Path
     backend: Backend
     force: bool = False
+    budget: Budget = field(default_factory=lambda: Budget(0.0))
     done: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
@@ -50,6 +55,7 @@ class RecipeRun:
             ledger = self.out / LEDGER
             if ledger.exists():
                 self.done = {row["stage"]: row for _, row in read_json_lines(ledger)}
+            self.budget.spent = sum(row["seconds"] for row in self.done.values())
             stages = [s for s in STAGES if s in self.recipe.stages]
             for number, name in enumerate(stages, 1):
                 self._stage(number, len(stages), name)
@@ -66,6 +72,9 @@ class RecipeRun:
         if name in self.done:
             console.print(f"[dim]{number}/{count} {name}: done before[/dim]", highlight=False)
             return
+        if self.budget.gone() and name in BEYOND:
+            console.print(f"{number}/{count} {name}: left out, the budget is spent", highlight=False)
+            return
         console.print(f"[bold]{number}/{count} {name}[/bold]", highlight=False)
         began = time.monotonic()
         stage: Callable[[], dict[str, Any]] = getattr(self, f"_do_{name}")
@@ -78,13 +87,17 @@ class RecipeRun:
     def tasks(self) -> Path:
         return self.recipe.tasks.path or self.out / "tasks"
 
+    def _do_doctor(self) -> dict[str, Any]:
+        """Better to know now than in an hour. Raises the first thing that is wrong, with its fix."""
+        findings = diagnose(self.recipe.model, self.out, self.backend.name)
+        wrong = next((f for f in findings if f.state == "failed"), None)
+        if wrong:
+            raise InloopError(f"{wrong.name}: {wrong.said}", fix=wrong.fix or "inloop doctor")
+        return {"checks": len(findings)}
+
     def _do_tasks(self) -> dict[str, Any]:
         """Build and audit; a taskset that is given is only counted."""
-        part = self.recipe.tasks
-        if part.path is None:
-            build_starter(self.tasks, part.n, self.recipe.seed, test_share=part.test_share)
-            Taskset.scan(self.tasks).save()
-        rows = Taskset.open(self.tasks).rows
+        rows = make_tasks(self.recipe.tasks, self.tasks, self.recipe.seed).rows
         audited = sum(r.audited for r in rows)
         return {"tasks": len(rows), "audited": audited, "units": len({r.unit for r in rows})}
 
@@ -124,7 +137,7 @@ class RecipeRun:
 
         folder = self.out / "sft"
         resume = (folder / "config.toml").exists()
-        trained = sft(self.out / "data", folder, self.recipe.sft, resume=resume)
+        trained = sft(self.out / "data", folder, self.budget.fitted(self.recipe, "sft").sft, resume=resume)
         return {"steps": trained.steps, "loss": trained.loss, "tokens_per_second": trained.tokens_per_second}
 
     def _do_grpo(self) -> dict[str, Any]:
@@ -132,7 +145,8 @@ class RecipeRun:
 
         quiet_libraries()
         folder = self.out / "grpo"
-        config = replace(self.recipe.grpo, model=str(self.out / "sft/checkpoints/last"), tasks=self.tasks)
+        begin = str(self.out / "sft/checkpoints/last") if "sft" in self.recipe.stages else self.recipe.model
+        config = replace(self.budget.fitted(self.recipe, "grpo").grpo, model=begin, tasks=self.tasks)
         resume = (folder / "config.toml").exists()
         result = run_grpo(config, folder, backend=self.backend, resume=resume, force=self.force)
         return {"steps": result.steps, "stopped": result.stopped, "receipt": result.line}
@@ -160,6 +174,11 @@ class RecipeRun:
         pairs = [compare_pair(loaded[a], loaded[b]) for a, b in itertools.pairwise(names)]
         write_json(self.out / COMPARISON, [p.to_dict() for p in pairs])
         return {"verdicts": {f"{p.a} -> {p.b}": p.comparison.verdict for p in pairs}}
+
+    def _do_report(self) -> dict[str, Any]:
+        from inloop.report.write import write_report
+
+        return {"report": str(write_report(self.out))}
 
     def summary(self) -> dict[str, Any]:
         """Scores, verdicts, receipt, seconds by stage, peak memory of this process and its children."""

@@ -33,7 +33,7 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         self.every = 0
         self.loss = math.nan
         self.measured: dict[str, float] = {}
-        self.seconds, self.began = 0.0, 0.0
+        self.seconds, self.began, self.took = 0.0, 0.0, 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
         self.progress.set_total(state.max_steps)
@@ -55,9 +55,13 @@ class Follow(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kw: Any) -> Any:
         """Asks TRL for the held-out loss instead of computing it here: a call from inside would eat the step's log."""
-        self.seconds += time.monotonic() - self.began
+        self.took = time.monotonic() - self.began
+        self.seconds += self.took
         self.progress.step(note=f"loss {self.loss:.3f}")
-        if state.global_step % self.every == 0 or state.global_step >= state.max_steps:
+        if self.settings.wall_seconds and self.seconds >= self.settings.wall_seconds:
+            control.should_training_stop = True
+            self.folder.event("stopped", step=state.global_step, why="wall_seconds")
+        if control.should_training_stop or state.global_step % self.every == 0 or state.global_step >= state.max_steps:
             if self.trainer.eval_dataset is not None:
                 control.should_evaluate = True
             else:
@@ -74,7 +78,7 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         if "loss" in values:
             self.loss = values["loss"]
             if self.main:
-                self.folder.metrics(state.global_step, **values)
+                self.folder.metrics(state.global_step, **values, seconds=round(self.took, 3))
 
     def finish(self) -> None:
         if self.main:

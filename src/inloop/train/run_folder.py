@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,18 @@ def open_run(root: Path, settings: Any, *, what: str, resume: bool) -> Iterator[
     if file.is_file():
         if not resume:
             raise DataError(f"{root} already holds a run", fix="add --resume to go on with it, or choose another --out")
-        if config.load(type(settings), file) != settings:
+        if _lasting(config.load(type(settings), file)) != _lasting(settings):
             raise DataError(
                 f"{file}: the run was started with another config", fix="resume with the same config, or a new --out"
             )
     with locked(root, what):
         config.save(settings, file)
         yield run
+
+
+def _lasting(settings: Any) -> Any:
+    """What a resumed run has to share with the first; how long this call may take is its own affair."""
+    return replace(settings, wall_seconds=0.0) if hasattr(settings, "wall_seconds") else settings
 
 
 def is_first_process() -> bool:

@@ -28,6 +28,8 @@ class SFTSettings:
     epochs: float = 1.0
     max_steps: int = 0
     """Ends there, whatever `epochs` says; 0 is no limit."""
+    wall_seconds: float = 0.0
+    """Stop after the step that goes past this, with a checkpoint; 0 is no limit."""
     batch: int = 4
     """Samples (packed rows with `packing`) a process a micro-step: what has to fit in memory at once."""
     accumulate: int = 2

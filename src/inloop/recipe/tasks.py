@@ -1,0 +1,31 @@
+"""The stage that makes the tasks of a recipe: the starter set, or the user's own repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from inloop.build.builders import build_functions
+from inloop.build.commits import build_commits
+from inloop.build.starter.builder import build_starter
+from inloop.recipe.config import TasksPart
+from inloop.tasks.splits import By, assign
+from inloop.tasks.taskset import Taskset
+
+
+def make_tasks(part: TasksPart, out: Path, seed: int) -> Taskset:
+    """Build, audit and split; an interrupted build goes on in `out`. A taskset that is given is opened as it is."""
+    if part.path is not None:
+        return Taskset.open(part.path)
+    if part.builder == "starter":
+        build_starter(out, part.n, seed, test_share=part.test_share)
+        Taskset.scan(out).save()
+        return Taskset.open(out)
+    if part.builder == "commits":
+        build_commits(part.source, out, part.n, seed=seed)
+    else:
+        build_functions(part.builder, part.source, out, part.n, seed=seed)
+    taskset = Taskset.open(out)
+    shares = {"train": 1 - part.test_share, "test": part.test_share}
+    by: By = "commit" if part.builder == "commits" else "function"
+    taskset.assign(assign(taskset.rows, shares, by=by, seed=seed, reset=True))
+    return taskset
