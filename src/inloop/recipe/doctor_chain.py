@@ -88,6 +88,7 @@ class Chain:
         """The untrained model in the harness: it need not solve anything, but every token has to be accounted for."""
         from inloop.data.tokens import load_tokenizer
 
+        assert self.engine is not None
         tokenizer = load_tokenizer(resolve_model(self.model))
         done = self._rollout(make_policy(self.engine, HARNESS, tokenizer), "agent")
         if done.stop is None or done.stop.is_fault:

@@ -178,4 +178,4 @@ def _slower(a: Range, b: Range) -> Range:
 def _gpus() -> int:
     import torch
 
-    return torch.cuda.device_count()
+    return int(torch.cuda.device_count())

@@ -176,7 +176,7 @@ class RecipeRun:
         return {"verdicts": {f"{p.a} -> {p.b}": p.comparison.verdict for p in pairs}}
 
     def _do_report(self) -> dict[str, Any]:
-        from inloop.report.write import write_report
+        from inloop.report.page import write_report
 
         return {"report": str(write_report(self.out))}
 
