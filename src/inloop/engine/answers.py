@@ -99,6 +99,24 @@ class Choice:
         return length
 
 
+class Forced(Choice):
+    """An answer with one possible text: nothing is sampled, and under that constraint each token has probability 1."""
+
+    def __init__(self, engine: EmbeddedEngine, form: ChatFormat, prompt: list[int], body: SamplingBody, said: str):
+        super().__init__(engine, form, prompt, body)
+        self._said = said
+
+    async def run(self, sampling: Sampling, conversation: str | None = None) -> None:
+        self.ids = [*self.form.encode(self._said), self.form.stop_id]
+        self.logprobs = [0.0] * len(self.ids)
+        self.text, self.finish = self.form.decode(self.ids), "stop"
+        self.version = (await asyncio.to_thread(self.engine.info)).weight_version
+
+    async def deltas(self, sampling: Sampling, conversation: str | None = None) -> AsyncIterator[tuple[str, int]]:
+        await self.run(sampling, conversation)
+        yield self.text, len(self.ids)
+
+
 def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, ApiError):
         return error
@@ -152,6 +170,8 @@ def chat_choice(choice: Choice, index: int, tools: list[dict[str, Any]] | None, 
     message = choice.form.message(choice.prompt, choice.ids, tools)
     if choice.stop_reason is not None:
         message["content"] = choice.text
+    else:
+        choice.form.remember(choice.prompt, choice.ids, message)
     out: dict[str, Any] = {
         "index": index,
         "message": message,

@@ -54,6 +54,8 @@ class SamplingBody(BaseModel):
     stream_options: dict[str, Any] | None = None
     return_token_ids: bool | None = None
     return_tokens_as_token_ids: bool | None = None
+    structured_outputs: dict[str, Any] | None = None
+    """{"choice": [text]}: the answer is that text, so that what the server makes of it can be seen."""
 
     def samplings(self, most: int, prompt_tokens: int, max_model_len: int) -> list[Sampling]:
         """One a choice. `most` is cut to what the context leaves; raises ApiError for options that we don't have."""
@@ -80,6 +82,17 @@ class SamplingBody(BaseModel):
     def stops(self) -> list[str]:
         given = [self.stop] if isinstance(self.stop, str) else self.stop or []
         return [s for s in given if s]
+
+    @property
+    def forced(self) -> str | None:
+        """The one text that `structured_outputs` allows. Raises ApiError for any other constraint."""
+        given = self.structured_outputs
+        if not given:
+            return None
+        choices = given.get("choice")
+        if set(given) != {"choice"} or not isinstance(choices, list) or len(choices) != 1:
+            raise ApiError(400, "structured_outputs is supported as a choice of one text only")
+        return str(choices[0])
 
     @property
     def names_tokens(self) -> bool:

@@ -24,6 +24,12 @@ class ChatFormat:
             self.tokenizer.chat_template = chat_template
         self.parses = _add_parser(self.tokenizer)
 
+    @property
+    def stop_id(self) -> int:
+        """What ends an assistant's turn."""
+        stop: int = self.tokenizer.eos_token_id
+        return stop
+
     def encode(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
@@ -37,7 +43,7 @@ class ChatFormat:
         """The ids that the model sees. Raises ApiError for messages that the template can't take."""
         if not self.tokenizer.chat_template:
             raise ApiError(400, "this model has no chat template: use /v1/completions, or serve with --chat-template")
-        plain = [_plain(m) for m in messages]
+        plain = [plain_message(m) for m in messages]
         try:
             ids: list[int] = self.tokenizer.apply_chat_template(
                 plain, tools=tools, add_generation_prompt=open_turn, return_dict=False, tokenize=True, **options
@@ -58,10 +64,13 @@ class ChatFormat:
         if parsed.get("reasoning_content"):
             out["reasoning_content"] = out["reasoning"] = parsed["reasoning_content"]
         if tools and parsed.get("tool_calls"):
-            out["tool_calls"] = [_call(c["function"]) for c in parsed["tool_calls"]]
+            out["tool_calls"] = [wire_call(c["function"]) for c in parsed["tool_calls"]]
         elif out["content"] is None:
             out["content"] = ""
         return out
+
+    def remember(self, prompt: list[int], ids: list[int], message: dict[str, Any]) -> None:
+        """Told of every answer, for formats that keep sampled ids; this one does not."""
 
 
 def _add_parser(tokenizer: Any) -> bool:
@@ -77,7 +86,7 @@ def _add_parser(tokenizer: Any) -> bool:
     return True
 
 
-def _plain(message: dict[str, Any]) -> dict[str, Any]:
+def plain_message(message: dict[str, Any]) -> dict[str, Any]:
     out = {k: v for k, v in message.items() if v is not None}
     if not isinstance(out.get("role"), str):
         raise ApiError(400, "each message needs a role")
@@ -125,7 +134,7 @@ def _parse_text(text: str) -> dict[str, Any]:
     return {"content": TOOL_CALL.sub("", text).strip() if calls else text, "tool_calls": calls}
 
 
-def _call(function: dict[str, Any]) -> dict[str, Any]:
+def wire_call(function: dict[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments")
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     name = f"call_{uuid.uuid4().hex[:12]}"

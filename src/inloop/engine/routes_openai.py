@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from inloop.engine.answers import (
     Choice,
+    Forced,
     as_api_error,
     chat_choice,
     chat_logprobs,
@@ -80,7 +81,13 @@ def prompts(serving: Serving, body: CompletionBody) -> list[list[int]]:
 
 def plan(serving: Serving, body: SamplingBody, prompt: list[int], most: int) -> Planned:
     samplings = body.samplings(most, len(prompt), serving.first.max_model_len)
-    return [(Choice(serving.engine, serving.form, prompt, body), s) for s in samplings]
+    return [(choice(serving, prompt, body), s) for s in samplings]
+
+
+def choice(serving: Serving, prompt: list[int], body: SamplingBody) -> Choice:
+    if (said := body.forced) is not None:
+        return Forced(serving.engine, serving.form, prompt, body, said)
+    return Choice(serving.engine, serving.form, prompt, body)
 
 
 def distinct_prompts(planned: Planned, body: SamplingBody) -> list[list[int]]:
@@ -154,6 +161,8 @@ async def stream_chat(
                     continue
                 async for piece in pieces(choice, sampling, bool(body.logprobs), chat=True):
                     yield event({**head, "choices": [{"index": index, **piece}]})
+                if choice.stop_reason is None:
+                    choice.form.remember(choice.prompt, choice.ids, {"content": choice.text})
         if body.wants_usage:
             yield event({**head, "choices": [], "usage": usage([planned[0][0].prompt], [c for c, _ in planned])})
     except Exception as error:

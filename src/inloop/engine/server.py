@@ -7,7 +7,8 @@ import secrets
 import socket
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -26,9 +27,18 @@ from inloop.engine.serving import Serving
 from inloop.errors import InloopError
 
 
-def create_app(serving: Serving, *, token: str | None, hosts: list[str] | None = None) -> FastAPI:
-    """`token` is asked for as a bearer token everywhere but at /health; `hosts` keeps browsers' tricks out."""
+def create_app(
+    serving: Serving,
+    *,
+    token: str | None,
+    hosts: list[str] | None = None,
+    first: Callable[[FastAPI], None] = lambda app: None,
+) -> FastAPI:
+    """`token` is asked for as a bearer token everywhere but at /health; `hosts` keeps browsers' tricks out.
+
+    `first` may add routes, which come before those of the same path here."""
     app = FastAPI(title="inloop engine", openapi_url=None)
+    first(app)
     if hosts is not None:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     if token is not None:
@@ -82,23 +92,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class EngineServer:
-    """A server on a thread: `with EngineServer(engine) as server: ... server.url`. It does not close the engine."""
+def own_names(host: str) -> list[str] | None:
+    """Host headers that a server on loopback answers to; None elsewhere, where any may be right."""
+    return ["127.0.0.1", "localhost", "[::1]", host] if is_loopback(host) else None
 
-    def __init__(
-        self,
-        engine: EmbeddedEngine,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        token: str | None = None,
-        chat_template: str | None = None,
-    ) -> None:
+
+class AppServer:
+    """An ASGI app on a thread."""
+
+    def __init__(self, app: Any, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
         self.host, self.token = host, token
         self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
-        hosts = ["127.0.0.1", "localhost", "[::1]", host] if is_loopback(host) else None
-        app = create_app(Serving(engine, chat_template=chat_template), token=token, hosts=hosts)
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, lifespan="off")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="server", daemon=True)
@@ -107,7 +112,7 @@ class EngineServer:
     def url(self) -> str:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    def start(self) -> EngineServer:
+    def start(self) -> Self:
         self._thread.start()
         while not self._server.started:
             if not self._thread.is_alive():
@@ -120,11 +125,27 @@ class EngineServer:
         self._thread.join(timeout=10)
         self._socket.close()
 
-    def __enter__(self) -> EngineServer:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class EngineServer(AppServer):
+    """A server on a thread: `with EngineServer(engine) as server: ... server.url`. It does not close the engine."""
+
+    def __init__(
+        self,
+        engine: EmbeddedEngine,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        chat_template: str | None = None,
+    ) -> None:
+        app = create_app(Serving(engine, chat_template=chat_template), token=token, hosts=own_names(host))
+        super().__init__(app, host=host, port=port, token=token)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -19,10 +19,12 @@ from inloop.engine.render import ChatFormat
 class Serving:
     """One policy at a time: the base model's name and the loaded adapter's both mean the present weights."""
 
-    def __init__(self, engine: EmbeddedEngine, *, chat_template: str | None = None) -> None:
+    def __init__(
+        self, engine: EmbeddedEngine, *, chat_template: str | None = None, form: ChatFormat | None = None
+    ) -> None:
         self.engine = engine
         self.first = engine.info()
-        self.form = ChatFormat(Path(self.first.meta["folder"]), chat_template)
+        self.form = form or ChatFormat(Path(self.first.meta["folder"]), chat_template)
         self.adapter: str | None = None
         self.adapter_path: str | None = None
         self.paused = False
