@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from inloop.errors import InloopError
-from inloop.recipe.doctor import Check, Note, diagnose, examine
+from inloop.recipe.checkup import Check, Note, examine
+from inloop.recipe.doctor import diagnose
 
 
 def by_name(findings: list[Any]) -> dict[str, Any]:

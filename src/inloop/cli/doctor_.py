@@ -8,7 +8,8 @@ import typer
 
 from inloop.cli import console
 from inloop.engine.models import SMOLLM2
-from inloop.recipe.doctor import Finding, diagnose
+from inloop.recipe.checkup import Finding
+from inloop.recipe.doctor import diagnose
 
 app = typer.Typer(rich_markup_mode=None)
 MARKS = {"ok": "[green]ok     [/green]", "note": "[yellow]note   [/yellow]", "failed": "[red]failed [/red]"}

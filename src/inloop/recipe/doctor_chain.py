@@ -14,7 +14,7 @@ from inloop.engine.models import resolve_model
 from inloop.errors import InloopError
 from inloop.harness.config import HarnessConfig
 from inloop.harness.policy import make_policy
-from inloop.recipe.doctor import Check
+from inloop.recipe.checkup import Check
 from inloop.rollout.expert import Expert, ExpertConfig
 from inloop.rollout.run import Rollouts, Work
 from inloop.sandbox.backends import open_backend

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inloop.engine.models import cache_folder
 from inloop.errors import InloopError
-from inloop.recipe.doctor import Check, Note
+from inloop.recipe.checkup import Check, Note
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
