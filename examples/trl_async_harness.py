@@ -49,9 +49,11 @@ def main() -> None:
     if "tools" not in tokenizer.chat_template:
         tokenizer.chat_template = qwen2_5_chat_template
     dataset = Dataset.from_list(rows(args.url, args.split, token=args.token))
-    with EmbeddedEngine.start(model, dtype="float32") as engine:
-        with EngineServer(engine, chat_template=tokenizer.chat_template) as served:
-            train(args, model, tokenizer, dataset, engine, served.url)
+    with (
+        EmbeddedEngine.start(model, dtype="float32") as engine,
+        EngineServer(engine, chat_template=tokenizer.chat_template) as served,
+    ):
+        train(args, model, tokenizer, dataset, engine, served.url)
 
 
 def train(args, model, tokenizer, dataset, engine, engine_url) -> None:

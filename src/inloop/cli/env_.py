@@ -61,6 +61,57 @@ def serve(
         server.wait()
 
 
+@app.command()
+def init(
+    folder: Path = typer.Argument(..., help="A new folder."),
+    tasks: Path = typer.Option(..., help="Taskset; it is copied, hidden tests and solutions too."),
+    name: str = typer.Option("inloop_env", help="Of the environment and its module; ends in _env."),
+    no_auth: bool = typer.Option(False, "--no-auth", help="Let the image start without a token."),
+    json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
+) -> None:
+    """Write an OpenEnv package: to be validated, built and pushed as it is."""
+    _needs_openenv()
+    from inloop.env.package import init as write
+
+    console.quieten(json)
+    written = [str(p.relative_to(folder)) for p in write(folder, tasks, name=name, no_auth=no_auth)]
+    if json:
+        console.emit({"folder": str(folder), "files": written})
+    else:
+        console.out.print(", ".join(written), soft_wrap=True)
+        console.closing(str(folder), f"inloop env validate {folder}   (then: openenv push --private)")
+
+
+@app.command()
+def validate(
+    target: str = typer.Argument(..., help="A package, or the URL of a running server."),
+    level: str = typer.Option("runtime", help="static, or runtime: also start it and play its plan."),
+    token: str | None = typer.Option(None, envvar="INLOOP_ENV_TOKEN", help="For a URL."),
+    json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
+) -> None:
+    """Run OpenEnv's own graders, without docker; exits 1 when one fails."""
+    _needs_openenv()
+    from inloop.env.validation import validate_package, validate_url
+
+    console.quieten(json)
+    if target.startswith(("http://", "https://")):
+        told = validate_url(target, token)
+        checks = [("pass" if c["passed"] else "fail", c["id"], c.get("details") or "") for c in told["criteria"]]
+        verdict = "pass" if told["passed"] else "fail"
+    else:
+        report = validate_package(Path(target), level)
+        told = report.model_dump(mode="json")
+        checks = [(r.status.value, r.check_id, "; ".join(r.evidence)) for r in report.results]
+        verdict = report.verdict.value
+    if json:
+        console.emit(told)
+    else:
+        for status, check, why in checks:
+            console.out.print(f"{status:5} {check}  {why if status != 'pass' else ''}".rstrip(), soft_wrap=True)
+        console.out.print(f"verdict: {verdict}")
+    raise typer.Exit(1 if verdict == "fail" else 0)
+
+
 def _needs_openenv() -> None:
     try:
         import openenv  # noqa: F401

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +22,7 @@ from inloop.env.environment import NAME, Hall, InloopEnvironment
 from inloop.env.episode import Place
 from inloop.env.models import InloopAction, InloopObservation, InloopState
 from inloop.env.sessions import Sessions
+from inloop.errors import InloopError
 from inloop.harness.config import HarnessConfig
 from inloop.sandbox.backends import DEFAULT, open_backend
 
@@ -46,6 +48,8 @@ class EnvSettings:
     sandbox: str = DEFAULT
     image: str = ""
     harness: HarnessConfig = field(default_factory=HarnessConfig)
+    name: str = NAME
+    """Of the environment, in the Task API's routes."""
 
 
 class Server(HTTPEnvServer):  # type: ignore[misc]
@@ -59,7 +63,7 @@ class Server(HTTPEnvServer):  # type: ignore[misc]
             InloopAction,
             InloopObservation,
             concurrency_config=ConcurrencyConfig(max_concurrent_envs=settings.max_sessions, session_timeout=None),
-            env_name=NAME,
+            env_name=settings.name,
             state_cls=InloopState,
         )
         self.hall, self.timeout = hall, settings.session_timeout
@@ -133,12 +137,24 @@ def build_app(settings: EnvSettings, *, hosts: frozenset[str] | None = None) -> 
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        server.shut()
 
     api.router.on_startup.append(start)
     api.router.on_shutdown.append(stop)
     _add_routes(api, server)
     server.register_routes(api)
     return Guard(Watched(api), token=settings.token, hosts=hosts), server
+
+
+def package_app(root: Path, *, name: str) -> App:
+    """What a package serves: its own `tasks/`, under the settings of the environment variables. Raises InloopError
+    where neither a token nor its absence is asked for."""
+    token = os.environ.get("INLOOP_ENV_TOKEN") or None
+    if token is None and os.environ.get("INLOOP_ENV_AUTH") != "none":
+        raise InloopError("no token is set", fix="set INLOOP_ENV_TOKEN, or INLOOP_ENV_AUTH=none to ask for none")
+    most = int(os.environ.get("MAX_CONCURRENT_ENVS", "64"))
+    app, _ = build_app(EnvSettings(tasks=root / "tasks", token=token, max_sessions=most, name=name))
+    return app
 
 
 def _add_routes(api: FastAPI, server: Server) -> None:

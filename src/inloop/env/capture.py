@@ -54,10 +54,14 @@ class CaptureProxy:
         )
 
     def trace(self, session: Any) -> Any:
-        """OpenEnv's `TrainingTrace` of what was said so far."""
+        """OpenEnv's `TrainingTrace` of what was said so far; OpenEnv calls an empty one invalid, which would end TRL's
+        worker, but an agent may well be stopped before it has said anything."""
+        from openenv.core.harness import TrainingTrace
         from openenv.core.harness.capture import to_training_trace
         from openenv.core.harness.capture.export import export_session
 
+        if not session.graph.nodes():
+            return TrainingTrace(turns=[])
         return to_training_trace(session.graph, export_session(session, include_messages=True, capture_level="tokens"))
 
     def end(self, session: Any) -> None:

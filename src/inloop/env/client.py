@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 from openenv.core.client_types import StepResult
@@ -157,16 +158,24 @@ class InloopEnv(EnvClient[InloopAction, InloopObservation, InloopState]):  # typ
     def _http(self, method: str, what: str, body: Any = None) -> Any:
         import httpx
 
-        url = f"{str(self._base_url).replace('ws', 'http', 1)}/inloop_env/{what}"
-        answer = httpx.request(method, url, json=body, headers=self._headers, timeout=30, trust_env=False)
+        with httpx.Client(
+            base_url=_http_url(self._base_url), headers=self._headers, timeout=30, trust_env=False
+        ) as http:
+            (name,) = http.get("/list_environments").raise_for_status().json()
+            answer = http.request(method, f"/{name}/{what}", json=body)
         if answer.status_code != 200:
-            raise InloopError(f"{url}: {answer.status_code} {answer.text[:300]}", fix="splits() lists what there is")
+            fix = "splits() lists what there is"
+            raise InloopError(f"{answer.url}: {answer.status_code} {answer.text[:300]}", fix=fix)
         return answer.json()
 
 
 def score(result: StepResult[InloopObservation]) -> float | None:
     """The reward of a finished episode; None where it could not be scored, which is no 0."""
     return None if (result.metadata or {}).get("unscorable") else result.reward
+
+
+def _http_url(url: str | None) -> str:
+    return re.sub(r"^ws(s?)://", r"http\1://", url or "")
 
 
 def _why(gone: Any) -> str:

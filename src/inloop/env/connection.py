@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import ContextVar
@@ -105,9 +106,19 @@ class Guard:
     def _may(self, scope: Scope) -> bool:
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         if self.token is not None:
-            bearer = headers.get("authorization", "").removeprefix("Bearer ")
-            given = headers.get("x-inloop-token", bearer)
+            given = headers.get("x-inloop-token") or _credential(headers.get("authorization", ""))
             return secrets.compare_digest(given.encode(), self.token.encode())
         host, origin = headers.get("host", ""), headers.get("origin")
         ours = self.hosts is None or (urlsplit(f"//{host}").hostname or "") in self.hosts
         return ours and (origin is None or urlsplit(origin).netloc == host)
+
+
+def _credential(header: str) -> str:
+    """A bearer token, or the password of HTTP's basic form, which is what a URL can carry."""
+    kind, _, value = header.partition(" ")
+    if kind.lower() != "basic":
+        return value
+    try:
+        return base64.b64decode(value).decode("utf-8", "replace").partition(":")[2]
+    except ValueError:
+        return ""

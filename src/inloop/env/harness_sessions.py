@@ -3,6 +3,7 @@ where an agent runs by itself and its model calls are captured token by token.""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -96,7 +97,8 @@ class InloopSession(ResourceSession):  # type: ignore[misc]
     def verify(self, transcript: list[Chat], final_state: Any | None = None) -> VerifyResult:
         """The hidden tests' verdict, on what is there if nothing was submitted; None where nobody can know."""
         if self._end is None and not self._lost:
-            self._step(InloopAction(tool="submit"))
+            with contextlib.suppress(SessionLost):
+                self._step(InloopAction(tool="submit"))
         if self._lost or self._end is None:
             return VerifyResult(env_reward=None, done=True, metrics={"session_lost": 1.0})
         told = self._end.metadata or {}
