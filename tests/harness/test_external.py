@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.tiny_task import write_task
 
 from inloop.engine.scripted import ScriptedEngine
 from inloop.harness.capture import CaptureGateway
@@ -206,3 +207,45 @@ def test_mini_swe_agent_unmodified(task: Task, tiny_model: Path, tokenizer: Any)
     done = run(task, script, tiny_model, tokenizer, MiniSweAgent(), wall_seconds=300.0)
     assert (done.stop, done.reward.value) == (StopReason.SUBMITTED, 1.0), json.dumps(done.events)
     assert done.agent == {"name": "mini-swe-agent", "version": "2.4.6"} and done.counts["turns"] == 3
+
+
+def test_collect_runs_an_outside_agent(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inloop.rollout import job
+    from inloop.trace.store import TrajectoryStore
+
+    monkeypatch.setitem(job.AGENTS, "shell-agent", ShellAgent)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([FIX.replace("add.py", "calc.py"), "done"]))
+    write_task(tmp_path / "tasks")
+    sets = [
+        f'engine.model="{script}"',
+        f'engine.tokenizer="{tiny_model}"',
+        'engine.kind="scripted"',
+        'agent="shell-agent"',
+    ]
+    settings = job.settings_from(None, None, [*sets, "harness.max_turns=4", "plan.k=1"])
+    summary = job.run_collect(tmp_path / "tasks", tmp_path / "run", settings)
+    assert summary.wanted == 1 and not (tmp_path / "run/faults.jsonl").exists()
+    done = list(TrajectoryStore(tmp_path / "run"))
+    assert [(t.agent["name"], t.reward.value) for t in done] == [("shell-agent", 1.0)]
+    assert all(n.token_ids and n.logprobs for t in done for n in t.nodes if n.sampled)
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (['agent="nobody"'], "unknown agent"),
+        (['agent="mini-swe-agent"', "processes=2"], "of this process"),
+        (['agent="mini-swe-agent"', 'engine.kind="expert"'], "speaks messages"),
+    ],
+)
+def test_agents_that_cannot_be_run(sets: list[str], said: str, tmp_path: Path) -> None:
+    from inloop.errors import ConfigError
+    from inloop.rollout import job
+
+    script = tmp_path / "script.json"
+    script.write_text("[]")
+    write_task(tmp_path / "tasks")
+    base = ['engine.kind="scripted"', f'engine.model="{script}"']
+    with pytest.raises(ConfigError, match=said):
+        job.run_collect(tmp_path / "tasks", tmp_path / "run", job.settings_from(None, None, [*base, *sets]))

@@ -20,6 +20,7 @@ def main(
     engine: str | None = typer.Option(None, help="embedded, vllm, chat, scripted or expert."),
     model: str | None = typer.Option(None, help="A model's name or folder; for scripted, the file of replies."),
     url: str | None = typer.Option(None, help="Of the server, for vllm and chat."),
+    agent: str | None = typer.Option(None, help="An agent from elsewhere, unmodified: mini-swe-agent."),
     k: int | None = typer.Option(None, "--k", help="Rollouts a task."),
     split: str | None = typer.Option(None, help="Only tasks of this split."),
     limit: int | None = typer.Option(None, help="At most so many tasks."),
@@ -43,7 +44,7 @@ def main(
         "engine.kind": engine, "engine.model": model, "engine.url": url, "plan.k": k, "filter.split": split,
         "limit": limit, "harness.temperature": temperature, "plan.seed": seed, "plan.concurrency": concurrency,
         "plan.max_seconds": None if minutes is None else minutes * 60, "processes": processes, "ray": ray,
-        "sandbox": sandbox,
+        "sandbox": sandbox, "agent": agent,
     }  # fmt: skip
     given = [f"{key}={dumps(value)}" for key, value in named.items() if value is not None]
     summary = run_collect(tasks, to, settings_from(config, harness, [*given, *sets]))

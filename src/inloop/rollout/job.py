@@ -11,15 +11,20 @@ from typing import Any
 from inloop import files
 from inloop.config import load, save
 from inloop.errors import ConfigError, TaskError
+from inloop.harness.capture import CaptureGateway
 from inloop.harness.config import HarnessConfig
+from inloop.harness.external import External
+from inloop.harness.mini_swe_agent import MiniSweAgent
 from inloop.rollout.collect import Plan, Run, collect
-from inloop.rollout.engines import EngineConfig, open_engine
+from inloop.rollout.engines import EngineConfig, Opened, open_engine
 from inloop.rollout.run import Rollouts
 from inloop.rollout.summary import Summary
 from inloop.rollout.workers import Recipe, processes, ray_cluster
 from inloop.sandbox.backends import DEFAULT, open_backend
 from inloop.tasks.task import Task
 from inloop.tasks.taskset import Filter, Taskset
+
+AGENTS = {"mini-swe-agent": MiniSweAgent}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +36,8 @@ class CollectSettings:
     """Which tasks of the set: split, kind, id, ... as globs."""
     limit: int = 0
     """At most so many tasks, the first ones; 0 takes all."""
+    agent: str = ""
+    """An agent with a loop of its own, unmodified, behind the capture proxy: 'mini-swe-agent'. Empty is ours."""
     sandbox: str = DEFAULT
     """'bubblewrap', 'docker' or 'unisolated-process'; nothing falls back in silence."""
     image: str = ""
@@ -56,6 +63,8 @@ def run_collect(tasks: Path, out: Path, settings: CollectSettings) -> Summary:
     """Collect into `out`, or go on with what is there. Raises InloopError with the fix."""
     if settings.processes and settings.ray:
         raise ConfigError("both --processes and --ray are given", fix="choose one of them")
+    if settings.agent and (settings.processes or settings.ray):
+        raise ConfigError("an agent's capture proxy is of this process", fix="leave --processes and --ray out")
     chosen = choose(tasks, settings.filter, settings.limit)
     with files.locked(out, "inloop collect"):  # told before the engine has loaded anything
         pass
@@ -72,12 +81,42 @@ def run_collect(tasks: Path, out: Path, settings: CollectSettings) -> Summary:
             owner=str(out),
             meta={"run": str(out)},
         )
-        here = recipe.build()
-        with _runner(settings, recipe, opened.shared, here) as run:
+        with (
+            _agent(settings, opened) as external,
+            _runner(settings, recipe, opened.shared, replace(recipe.build(), external=external)) as (here, run),
+        ):
             save(settings, out / "config.toml")
             return collect(chosen, run, settings.plan, out, scope=here.scope(), identity=_identity(settings))
     finally:
         opened.close()
+
+
+@contextlib.contextmanager
+def _agent(settings: CollectSettings, opened: Opened) -> Iterator[External | None]:
+    """The outside agent and its proxy; None where our own loop runs."""
+    if not settings.agent:
+        yield None
+        return
+    if settings.agent not in AGENTS:
+        raise ConfigError(f"unknown agent {settings.agent!r}", fix=f"known: {', '.join(AGENTS)}")
+    if not opened.tokenizer:
+        raise ConfigError(
+            f"the {settings.engine.kind} engine speaks messages; what an agent is told is captured in tokens",
+            fix="use --engine embedded or vllm, or give engine.tokenizer",
+        )
+    agent = AGENTS[settings.agent]()
+    agent.folders()  # installed before the first sandbox waits for it
+    config = settings.harness
+    gateway = CaptureGateway(
+        opened.engine,
+        Path(opened.tokenizer),
+        temperature=config.temperature,
+        max_turn_tokens=config.max_turn_tokens,
+    )
+    try:
+        yield External(agent=agent, gateway=gateway)
+    finally:
+        gateway.close()
 
 
 def choose(root: Path, narrow: Filter, limit: int = 0) -> list[Task]:
@@ -91,18 +130,20 @@ def choose(root: Path, narrow: Filter, limit: int = 0) -> list[Task]:
 
 
 @contextlib.contextmanager
-def _runner(settings: CollectSettings, recipe: Recipe, shared: Any, here: Rollouts) -> Iterator[Run]:
+def _runner(settings: CollectSettings, recipe: Recipe, shared: Any, here: Rollouts) -> Iterator[tuple[Rollouts, Run]]:
     recipe = replace(recipe, engine=shared)
     if settings.processes:
         with processes(recipe, settings.processes) as run:
-            yield run
+            yield here, run
     elif settings.ray:
         with ray_cluster(recipe, settings.ray, settings.plan.width()) as run:
-            yield run
+            yield here, run
     else:
-        yield here.run
+        yield here, here.run
 
 
 def _identity(settings: CollectSettings) -> dict[str, Any]:
     """What a resumed run must have in common with the one before."""
-    return {"engine": settings.engine.kind, "model": settings.engine.model, "harness": settings.harness.record()}
+    return {"engine": settings.engine.kind, "model": settings.engine.model, "harness": settings.harness.record()} | (
+        {"agent": settings.agent} if settings.agent else {}
+    )

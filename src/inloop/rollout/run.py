@@ -110,9 +110,10 @@ class Rollouts:
         return [f.result() for f in [executor.submit(one, w) for w in works]]
 
     def scope(self) -> str:
-        """What else a rollout id stands for: the model, its weights and the harness."""
+        """What else a rollout id stands for: the model, its weights, the harness, an agent with a loop of its own."""
         info = self.policy.info()
-        return f"{info.model}@{info.weight_version}/{self.config.hash()}/{self.config.temperature}"
+        agent = f"/{self.external.agent.name}-{self.external.agent.version}" if self.external else ""
+        return f"{info.model}@{info.weight_version}/{self.config.hash()}/{self.config.temperature}{agent}"
 
 
 def group(task: Task, k: int, *, seed: int, scope: str = "") -> list[Work]:
