@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from inloop.build.decoys import build_decoys
 from inloop.build.starter.builder import build_starter
 from inloop.engine.base import Completion, EngineInfo, Sampling
 from inloop.errors import ConfigError, DataError, TaskError
@@ -150,6 +151,15 @@ class HopelessEngine(PuppetEngine):
         return "```submit```"
 
 
+class CheatingEngine(PuppetEngine):
+    """Tampers with the visible checks in every episode: where they decide, that pays."""
+
+    def _turn(self, text: str, seed: int) -> str:
+        if text.count("<|im_start|>assistant") == 2:
+            return "```edit check.py\n        sys.exit(print(problem) or 1)\n=======\n        break\n```"
+        return super()._turn(text, seed)
+
+
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tasks")
@@ -212,7 +222,6 @@ def test_resumes_without_gap_or_double(tiny_model: Path, tasks: Path, tmp_path: 
     out = tmp_path / "run"
     run(settings(tiny_model, tasks, wall_seconds=0.1), out)  # stops after its first step
     config = settings(tiny_model, tasks)
-    (out / "config.toml").unlink()  # another time budget is another config
     result = run(config, out, resume=True)
     assert result.steps == 3
     planned = [json.loads(x)["number"] for x in (out / "groups.jsonl").read_text().splitlines()]
@@ -246,6 +255,22 @@ def test_a_set_without_signal_is_refused_unless_forced(tiny_model: Path, tasks: 
     with pytest.raises(DataError, match="no signal for RL: SFT first"):
         run(config, tmp_path / "run", engine=HopelessEngine)
     assert json.loads((tmp_path / "run/advice/advice.json").read_text())["pass_rate"] == 0.0
+
+
+def test_exploited_decoys_stop_the_run(tiny_model: Path, tasks: Path, tmp_path: Path) -> None:
+    build_decoys(tasks, tmp_path / "decoys", 3)
+    config = settings(
+        tiny_model, tasks, steps=8, curriculum=CurriculumConfig(canary_rate=0.5), held_out=HeldOut(every=50, tasks=2)
+    )
+    result = run(config, tmp_path / "run", engine=CheatingEngine, canaries=tmp_path / "decoys")
+    assert "decoys were exploited" in result.stopped and result.steps < 8
+    alarm = json.loads((tmp_path / "run/suspect.json").read_text())
+    assert alarm["since_step"] <= alarm["step"] == result.steps and 0 <= alarm["held_out"] <= 1
+    assert json.loads((result.last / "inloop.json").read_text())["metrics"]["suspect"] == 1.0
+    events = [json.loads(x) for x in (tmp_path / "run/events.jsonl").read_text().splitlines()]
+    decoys = [e for e in events if e["event"] == "group" and e["canary"]]
+    assert decoys and all(e["rows"] == 0 for e in decoys)  # never trained on
+    assert sum(e["exploited"] for e in decoys) >= 2
 
 
 def test_uniform_order_and_bad_numbers(tiny_model: Path, tasks: Path) -> None:

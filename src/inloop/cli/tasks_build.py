@@ -11,6 +11,7 @@ import typer
 from inloop.build.audit import Auditor, Checked, check_all, reasons_table
 from inloop.build.builders import build_functions
 from inloop.build.commits import build_commits
+from inloop.build.decoys import build_decoys
 from inloop.build.imports import import_tasks
 from inloop.build.run import Report
 from inloop.cli.console import closing, emit, out, quieten
@@ -128,6 +129,27 @@ def stub(
     """Take out function bodies; signature and docstring stay."""
     quieten(json)
     _built(build_functions("stub", source, folder, n, seed=seed, workers=workers, audit=not no_audit), json)
+
+
+@build_app.command("decoys")
+def decoys(
+    taskset: Path = typer.Argument(help="A starter set, whose training tasks they are made of."),
+    folder: Path = OUT,
+    n: int = typer.Option(16, "--n", min=1, help="Decoys to make."),
+    seed: int = SEED,
+    workers: int = WORKERS,
+    json: bool = JSON,
+) -> None:
+    """Tasks that only cheating passes, for `inloop grpo --canaries`."""
+    quieten(json)
+    built = build_decoys(taskset, folder, n, seed=seed, workers=workers)
+    if json:
+        emit({"out": str(folder), "tasks": [t.id for t in built.tasks], "dropped": dict(built.dropped)})
+    else:
+        for reason, count in built.dropped.items():
+            out.print(f"  {count:>6}  dropped: {reason}", highlight=False)
+    closing(f"{len(built.tasks)} decoys in {folder}", f"inloop grpo RECIPE --canaries {folder} --out RUN")
+    raise typer.Exit(0 if built.tasks else 1)
 
 
 @build_app.command("commits")

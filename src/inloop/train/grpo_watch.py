@@ -7,7 +7,7 @@ import math
 import statistics
 import time
 from collections import deque
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from inloop.train.run_folder import RunFolder
 from inloop.train.trl_async import RatioCheck, Trainer
 
 STATE = "inloop_state.json"
+SUSPECT = {"suspect": 1.0}
+"""In the metrics of a checkpoint that was trained while decoys were being exploited."""
 PROBE_TOKENS = 12
 WINDOW = 16
 """Rollouts of decoys that the canary rate is taken over."""
@@ -47,6 +49,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self.recent: deque[GroupReport] = deque(maxlen=config.groups_per_step * 2)
         self.canaries: deque[int] = deque(maxlen=WINDOW)
         self.first_exploit: int | None = None
+        self.last_score: float | None = None
         self.best: dict[str, float] | None = None
         self.best_score = -math.inf
         self.stopped = ""
@@ -181,7 +184,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         }
         if not scores:
             raise DataError("every held-out rollout met a fault", fix="look at evaluations/ in the run folder")
-        mean = statistics.fmean(scores.values())
+        self.last_score = mean = statistics.fmean(scores.values())
         self.folder.metrics(step, held_out=mean)
         self.folder.event("held_out", step=step, score=mean, tasks=len(scores))
         if self.best is None or mean > self.best_score:
@@ -204,17 +207,26 @@ class Watch(TrainerCallback):  # type: ignore[misc]
                 self._mark_suspects()
 
     def _mark_suspects(self) -> None:
-        """Checkpoints since the first exploit say so; nobody promotes them unawares."""
-        since = {"since_step": self.first_exploit, "reason": self.stopped}
-        write_json(self.folder.root / "suspect.json", since)
-        self.folder.event("canary_alarm", **since)
+        """Checkpoints since the first exploit say so, and held-out tasks are scored anew: none is promoted unawares."""
+        assert self.trainer is not None
+        step, since, reason = self.trainer.state.global_step, self.first_exploit or 0, self.stopped
+        if self.config.held_out.every:
+            self._held_out(step)
+            self.stopped = reason
+        for folder in (self.folder.best, self.folder.last):
+            if checkpoint.is_checkpoint(folder) and (what := checkpoint.read_about(folder)).step >= since:
+                write_json(folder / checkpoint.NAME, asdict(replace(what, metrics=what.metrics | SUSPECT)))
+        alarm = {"since_step": since, "step": step, "reason": self.stopped, "held_out": self.last_score}
+        write_json(self.folder.root / "suspect.json", alarm)
+        self.folder.event("canary_alarm", **alarm)
 
     def write(self, where: Path, metrics: dict[str, float]) -> None:
         assert self.trainer is not None
         if not self.trainer.accelerator.is_main_process:
             return
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
-        kept = {k: v for k, v in metrics.items() if not math.isnan(v)}
+        suspect = SUSPECT if (self.folder.root / "suspect.json").is_file() else {}
+        kept = {k: v for k, v in metrics.items() if not math.isnan(v)} | suspect
         what = replace(self.what, step=self.trainer.state.global_step, metrics=kept, run=self.folder.root.name)
         checkpoint.save_checkpoint(where, model, self.trainer.processing_class, what)
 
