@@ -32,9 +32,9 @@ def package(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_layout(package: Path) -> None:
     there = {p.relative_to(package).as_posix() for p in package.rglob("*") if p.is_file()}
-    for name in ("openenv.yaml", "models.py", "client.py", "README.md", "pyproject.toml", "server/app.py",
-                 "server/Dockerfile", "validation/runtime.json", "tasks/add/task.toml", "vendor/inloop/env/app.py"):  # fmt: skip
-        assert name in there
+    top = {"openenv.yaml", "models.py", "client.py", "README.md", "pyproject.toml", "server/app.py"}
+    below = {"server/Dockerfile", "validation/runtime.json", "tasks/add/task.toml", "vendor/inloop/env/app.py"}
+    assert top | below <= there
     block = yaml.safe_load((package / "openenv.yaml").read_text())["validation"]
     assert block["capabilities"]["declared_task_count"] == {"train": 2, "test": 1}
     assert block["resources"]["episode_timeout_s"] == 180 and block["reward"]["range"] == [0.0, 1.0]
