@@ -83,7 +83,10 @@ class Episode:
         """The loop. Raises nothing that belongs to the agent, the engine or the sandbox: that is the stop reason."""
         self._begin()
         try:
-            self.open()
+            if self.nodes:
+                self.resume()
+            else:
+                self.open()
             while not (stop := self.exhausted()):
                 turn = self.query()
                 results = self.act(turn)
@@ -106,6 +109,13 @@ class Episode:
         system = message("system", self.policy.neutral(self.policy.system("\n".join(texts.values()))))
         instruction = message("user", self.policy.neutral(self.task.instruction.strip()))
         self._pending = [self._add(system), self._add(instruction)]
+
+    def resume(self) -> None:
+        """Go on with the nodes of an earlier run, whose last turn is finished: what followed it is pending."""
+        last = max((i for i, n in enumerate(self.nodes) if n.sampled), default=-1)
+        self._pending = self.nodes[last + 1 :]
+        if last >= 0:
+            self._talk.restore(self.nodes[: last + 1])
 
     def exhausted(self) -> StopReason | None:
         """Which budget is used up, if one is."""

@@ -14,6 +14,7 @@ from inloop.harness.config import HarnessConfig
 from inloop.harness.dialect import Dialect, make_dialect
 from inloop.harness.text import system_text
 from inloop.harness.tools import schemas, usage
+from inloop.trace.trajectory import Node
 from inloop.types import Call, Message, Thinking
 
 
@@ -45,6 +46,10 @@ class Conversation(Protocol):
 
     def observe(self, results: Sequence[Message]) -> list[list[int] | None]:
         """Results of the last turn; their ids likewise."""
+        ...
+
+    def restore(self, nodes: Sequence[Node]) -> None:
+        """Go on after the last of `nodes`, a sampled turn, as if they had been said here."""
         ...
 
     def query(self, max_tokens: int, seed: int) -> Turn:
@@ -117,6 +122,11 @@ class _TokenConversation:
         added = self._policy.dialect.extend(self._ended, results)
         self._ids += added
         return [None] * (len(results) - 1) + [added]
+
+    def restore(self, nodes: Sequence[Node]) -> None:
+        self._ids = [t for n in nodes for t in n.token_ids or ()]
+        self._ended = bool(self._ids) and self._ids[-1] in self._policy.dialect.stop_token_ids
+        self._calls = sum(len(n.message.all_calls) for n in nodes if n.sampled)
 
     def query(self, max_tokens: int, seed: int) -> Turn:
         policy, room = self._policy, self._limit - len(self._ids)
@@ -192,6 +202,10 @@ class _ChatConversation:
     def observe(self, results: Sequence[Message]) -> list[list[int] | None]:
         self._messages += results
         return [None] * len(results)
+
+    def restore(self, nodes: Sequence[Node]) -> None:
+        self._messages = [n.message for n in nodes]
+        self._calls = sum(len(n.message.all_calls) for n in nodes if n.sampled)
 
     def query(self, max_tokens: int, seed: int) -> Turn:
         policy = self._policy

@@ -41,17 +41,18 @@ class ResponsesBody(BaseModel):
         messages = head + joined([*before, *given])
         if not messages:
             raise ApiError(400, "input: it is empty")
-        return ChatBody(
-            model=self.model,
-            messages=messages,
-            tools=[_chat_tool(t) for t in self.tools] if self.tools else None,
-            tool_choice=self.tool_choice,
-            max_completion_tokens=self.max_output_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            seed=self.seed,
-            stream=self.stream,
-        )
+        chat = {
+            "model": self.model,
+            "messages": messages,
+            "tools": [_chat_tool(t) for t in self.tools] if self.tools else None,
+            "tool_choice": self.tool_choice,
+            "max_completion_tokens": self.max_output_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "stream": self.stream,
+        }
+        return ChatBody.model_validate(chat)
 
 
 def _chat_tool(tool: Item) -> Item:
