@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: quickstart test check install system
+.PHONY: quickstart test check install system system-test
 
 install: $(STAMP)
 
@@ -15,6 +15,9 @@ $(STAMP): pyproject.toml requirements/bwrap.txt scripts/install
 system:
 	bash scripts/system
 
+system-test:
+	bash scripts/system test
+
 quickstart: system $(STAMP)
 	$(BIN)/inloop quickstart
 
@@ -23,5 +26,5 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: system $(STAMP) check
+test: system-test $(STAMP) check
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not agents and not gpu and not docker and not vllm"

@@ -16,6 +16,8 @@ from inloop.cli.report_ import app
 from inloop.errors import DataError
 from inloop.report.page import report_facts, write_report
 
+pytestmark = pytest.mark.xdist_group("report")
+
 
 class Page(HTMLParser):
     """Tags, and the text outside of styles."""

@@ -77,14 +77,14 @@ class Run:
         return told | {row.id: row.kind for r in self.evaluations.values() for row in r.rows if row.kind}
 
 
-def scan(root: Path) -> Run:
+def scan(root: Path, *, may_be_empty: bool = False) -> Run:
     """Read what is there; what can't be read becomes a problem, told and counted. Raises DataError for no run."""
     if not root.is_dir():
         raise DataError(f"{root}: no such folder", fix="give the --out folder of a run, an evaluation or a collection")
     run = Run(root=root)
     for folder in folders(root):
         _folder(run, folder)
-    if run.empty and not run.problems:
+    if run.empty and not run.problems and not may_be_empty:
         raise DataError(
             f"{root} holds nothing to report on: no results.json, metrics.jsonl, receipt.json or trajectories.jsonl",
             fix="give the --out folder of `inloop quickstart`, `train`, `sft`, `grpo`, `eval` or `collect`",
