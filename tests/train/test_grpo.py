@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 from train.puppet import PuppetEngine
 
 from inloop.build.decoys import build_decoys
@@ -116,6 +117,16 @@ def test_trains_with_a_receipt_that_holds(tiny_model: Path, tasks: Path, tmp_pat
     assert any(e["event"] == "held_out" for e in events) and events[-1]["event"] == "done"
     rows = [json.loads(x) for x in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert {"reward", "verifier_reward", "recovery", "loss"} <= {k for r in rows for k in r}
+
+
+def test_goes_on_training_the_adapter_of_a_checkpoint(tiny_model: Path, tasks: Path, tmp_path: Path) -> None:
+    first = run(settings(tiny_model, tasks, steps=1), tmp_path / "first")
+    config = settings(Path(first.last), tasks, steps=2, harness=None)
+    puppet = PuppetEngine(tiny_model, tasks, tmp_path / "live.json")
+    again = run_grpo(config, tmp_path / "again", backend=Bubblewrap(), engine=puppet, allow_unaudited=True)
+    assert json.loads(again.receipt.read_text())["verdict"] == "holds"
+    before, after = (load_file(r.last / "adapter_model.safetensors") for r in (first, again))
+    assert before.keys() == after.keys() and any(not before[n].equal(after[n]) for n in before)
 
 
 def test_synchronous_is_the_same_code_without_staleness(tiny_model: Path, tasks: Path, tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ def _peft_config(config: GrpoConfig, start: Origin) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     if start.adapter:
-        return LoraConfig.from_pretrained(str(start.adapter))
+        kept = LoraConfig.from_pretrained(str(start.adapter))
+        kept.inference_mode = False  # what PEFT writes into every saved adapter, and what would freeze this one
+        return kept
     if config.full:
         return None
     with torch.device("meta"):
