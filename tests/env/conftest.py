@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,9 +42,10 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def held_leases() -> list[str]:
-    """Sandboxes of the environment server that this process holds."""
-    return [one.id for one in lease.leases() if one.owner.startswith("env ")]
+def held_leases(pid: int | None = None) -> list[str]:
+    """Sandboxes of an environment server that a process holds, this one if none is named."""
+    holder = lease.process_key(os.getpid() if pid is None else pid)
+    return [one.id for one in lease.leases() if one.owner.startswith("env ") and one.process == holder]
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from inloop.env.models import InloopAction
 from inloop.env.serve import EnvServer
 from inloop.errors import InloopError
 
+MARK = f"held_{os.getpid()}"
+HOLD = f"exec -a {MARK} sleep 250"
 CLIENT = """
 import json, sys, time
 from websockets.sync.client import connect
@@ -32,7 +34,7 @@ with connect(sys.argv[1].replace("http", "ws") + "/ws") as ws:
     ws.recv()
     print("ready", flush=True)
     if sys.argv[2] == "busy":
-        action = {"tool": "bash", "command": "exec -a held_by_a_client sleep 250"}
+        action = {"tool": "bash", "command": sys.argv[3]}
         ws.send(json.dumps({"type": "step", "data": action}))
     time.sleep(250)
 """
@@ -45,7 +47,7 @@ def client_process() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(url: str, what: str = "idle", code: str = CLIENT) -> subprocess.Popen[str]:
-        process = subprocess.Popen([sys.executable, "-c", code, url, what], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([sys.executable, "-c", code, url, what, HOLD], stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout and process.stdout.readline() == "ready\n"
         return process
@@ -71,7 +73,7 @@ def commands() -> list[int]:
                 line = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
-            if line.startswith(b"held_by_a_client"):
+            if line.startswith(MARK.encode()):
                 found.append(int(folder.name))
     return found
 
@@ -205,7 +207,7 @@ def test_client_timeout(server: EnvServer) -> None:
     env = InloopEnv(server.url, message_timeout_s=1.0).sync()
     env.reset(task_id="add")
     with pytest.raises(SessionLost, match=r"no answer within 1 s"):
-        env.step(InloopAction(tool="bash", command="exec -a held_by_a_client sleep 250"))
+        env.step(InloopAction(tool="bash", command=HOLD))
     until(lambda: clean(server))
     with pytest.raises(SessionLost):
         env.step(READ)
@@ -216,7 +218,7 @@ def test_a_caller_that_gives_up(server: EnvServer) -> None:
     async def impatient() -> None:
         async with InloopEnv(server.url) as env:
             await env.reset(task_id="add")
-            slow = env.step(InloopAction(tool="bash", command="exec -a held_by_a_client sleep 250"))
+            slow = env.step(InloopAction(tool="bash", command=HOLD))
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(_awaited(slow), 0.3)
             with pytest.raises(SessionLost, match="gave up"):
@@ -236,7 +238,7 @@ def test_step_and_episode_deadlines(serve: Any, tmp_path: Path) -> None:
     with InloopEnv(server.url).sync() as env:
         env.reset(task_id="short")
         env.step(InloopAction(tool="edit", path="calc.py", old="a - b", new="a + b"))
-        last = env.step(InloopAction(tool="bash", command="exec -a held_by_a_client sleep 250"))
+        last = env.step(InloopAction(tool="bash", command=HOLD))
         assert "over the wall limit" in last.observation.text
         assert (last.done, last.observation.stop, last.reward) == (True, "deadline", 1.0)
         env.reset(task_id="short")

@@ -23,6 +23,7 @@ from inloop.env.client import InloopEnv
 from inloop.env.models import InloopAction
 from inloop.env.serve import EnvServer
 from inloop.errors import InloopError
+from inloop.sandbox import lease
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -209,11 +210,11 @@ def test_ctrl_c_leaves_nothing(tasks: Path) -> None:
         with InloopEnv(told["url"], token=told["token"]) as env:
             env.reset(task_id="add")
             env.step(InloopAction(tool="bash", command="sleep 300 &"))
-            assert held_leases()
+            (held,) = held_leases(process.pid)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130
         assert "Traceback" not in process.stderr.read()
-    assert not held_leases()
+    assert held not in [one.id for one in lease.leases()]
 
 
 def test_what_cannot_be_served_is_told_at_once(tmp_path: Path) -> None:

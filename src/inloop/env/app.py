@@ -28,6 +28,7 @@ from inloop.sandbox.backends import DEFAULT, open_backend
 
 EXTRA_THREADS = 8
 """Of the pool, for closing what others hold."""
+QUICK_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,8 @@ class Server(HTTPEnvServer):  # type: ignore[misc]
         """End everything that runs, from any thread."""
         with ThreadPoolExecutor(16, thread_name_prefix="close") as closing:
             list(closing.map(lambda env: env.close(), self.hall.sessions.all().values()))
-        self.hall.pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self.hall.pool, self.hall.quick):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def build_hall(settings: EnvSettings) -> Hall:
@@ -119,6 +121,7 @@ def build_hall(settings: EnvSettings) -> Hall:
         place=Place(backend=backend, harness=settings.harness, max_steps=settings.max_steps),
         sessions=Sessions(settings.max_sessions),
         pool=ThreadPoolExecutor(settings.max_sessions + EXTRA_THREADS, thread_name_prefix="env"),
+        quick=ThreadPoolExecutor(QUICK_THREADS, thread_name_prefix="env-quick"),
         message_bytes=settings.message_bytes,
     )
 

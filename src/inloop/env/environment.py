@@ -28,6 +28,7 @@ from inloop.types import Verdict
 T = TypeVar("T")
 WATCH_AFTER = 0.1
 """Seconds that a step runs before its client's socket is watched: most are done before."""
+QUICK = frozenset({"read"})
 NAME = "inloop_env"
 
 
@@ -44,6 +45,8 @@ class Hall:
     sessions: Sessions
     pool: ThreadPoolExecutor
     """A thread for each session, so that no step waits for another's."""
+    quick: ThreadPoolExecutor
+    """Few threads, for tools that start nothing: many would only wait for the interpreter's lock."""
     message_bytes: int
     owner: str = "env"
 
@@ -70,7 +73,8 @@ class InloopEnvironment(Environment[InloopAction, InloopObservation, InloopState
         return await self._in_thread(lambda: self.reset(seed=seed, episode_id=episode_id, **which))
 
     async def step_async(self, action: InloopAction, timeout_s: float | None = None, **kw: Any) -> Any:
-        return await self._in_thread(lambda: self.step(action, timeout_s=timeout_s))
+        pool = self.hall.quick if action.tool in QUICK else self.hall.pool
+        return await self._in_thread(lambda: self.step(action, timeout_s=timeout_s), pool)
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **which: Any) -> InloopObservation:
         """`which`: task_id, or split and index. Raises InloopError for another key or an unknown task."""
@@ -213,11 +217,11 @@ class InloopEnvironment(Environment[InloopAction, InloopObservation, InloopState
             with contextlib.suppress(Exception):  # what can't be closed is the janitor's
                 self.episode.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
         """One call at a time; the socket is watched while it runs."""
         loop = asyncio.get_running_loop()
         async with self._turn:
-            running = loop.run_in_executor(self.hall.pool, work)
+            running = loop.run_in_executor(pool or self.hall.pool, work)
             watch = None
             if self.connection is not None:
                 watch = loop.call_later(WATCH_AFTER, self.connection.watch, self.abandon)

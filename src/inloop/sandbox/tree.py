@@ -25,8 +25,10 @@ class Tree:
         with syscalls.file_identity(self.uid, self.uid):
             fd = self._open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         with os.fdopen(fd, "rb") as file:
-            _regular(file.fileno(), path)
-            data = file.read(READ_MAX + 1)
+            size = min(_regular(file.fileno(), path), READ_MAX)
+            data = file.read(size + 1)  # no more: the buffer is made before it is filled
+            if len(data) > size:
+                data += file.read(READ_MAX - size)
         if len(data) > READ_MAX:
             raise ValueError(f"{path} is larger than {READ_MAX >> 20} MiB")
         return data
@@ -74,15 +76,17 @@ def relative_path(workdir: str, path: str) -> str:
     inside = posixpath.normpath(posixpath.join(workdir, path))
     if inside != workdir and not inside.startswith(workdir + "/"):
         raise ValueError(f"{path} is outside the workspace {workdir}")
-    return posixpath.relpath(inside, workdir)
+    return inside[len(workdir) + 1 :] or "."
 
 
-def _regular(fd: int, path: str) -> None:
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISDIR(mode):
+def _regular(fd: int, path: str) -> int:
+    """Its size in bytes."""
+    found = os.fstat(fd)
+    if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a folder", path)
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"{path} is no regular file")
+    return found.st_size
 
 
 def _write_all(fd: int, data: bytes) -> None:
