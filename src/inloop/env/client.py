@@ -139,7 +139,8 @@ class InloopEnv(EnvClient[InloopAction, InloopObservation, InloopState]):  # typ
         return StepResult(observation=seen, reward=seen.reward, done=seen.done, metadata=seen.metadata)
 
     def _parse_state(self, payload: dict[str, Any]) -> InloopState:
-        return InloopState.model_validate(payload)
+        state: InloopState = InloopState.model_validate(payload)
+        return state
 
     # the Task API, which OpenEnv's client has no methods for
 

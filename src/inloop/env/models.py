@@ -10,7 +10,7 @@ from pydantic import Field
 Tool = Literal["bash", "read", "edit", "write", "test", "submit"]
 
 
-class InloopAction(Action):
+class InloopAction(Action):  # type: ignore[misc]
     """One tool call; a field that the tool does not take, or one that is missing, is told in the observation."""
 
     tool: Tool = Field(description="bash, read, edit, write, test or submit")
@@ -24,10 +24,11 @@ class InloopAction(Action):
     timeout_s: float | None = Field(default=None, gt=0, description="seconds, below the budget of a command")
 
     def arguments(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"tool", "timeout_s", "metadata"}, exclude_none=True)
+        given: dict[str, Any] = self.model_dump(exclude={"tool", "timeout_s", "metadata"}, exclude_none=True)
+        return given
 
 
-class InloopObservation(Observation):
+class InloopObservation(Observation):  # type: ignore[misc]
     """`metadata` of a finished episode: verdict, fraction, unscorable, mode, seconds."""
 
     text: str = Field(default="", description="after reset the task's instruction, after a step what the tool said")
@@ -41,7 +42,7 @@ class InloopObservation(Observation):
     )
 
 
-class InloopState(State):
+class InloopState(State):  # type: ignore[misc]
     task_id: str = ""
     split: str = ""
     done: bool = False

@@ -167,7 +167,7 @@ def _probe_task(catalog: Catalog) -> Task:
 
 
 def _yaml(value: dict[str, Any]) -> str:
-    import yaml
+    import yaml  # type: ignore[import-untyped]
 
     text: str = yaml.safe_dump(value, sort_keys=False)
     return text
