@@ -185,7 +185,7 @@ def tokens(node: Node, labels: list[int] | None, vocabulary: Vocabulary | None) 
     if labels is None or len(labels) < len(ids):
         labels = ids if node.sampled else [MASKED] * len(ids)
     if vocabulary is None:
-        lps = node.logprobs or [None] * len(ids)
+        lps: Sequence[float | None] = node.logprobs or [None] * len(ids)
         return [
             {"text": f"⟨{i}⟩", "ids": [i], "trained": y != MASKED, "logprob": lp if node.sampled else None}
             for i, y, lp in zip(ids, labels, lps, strict=False)
