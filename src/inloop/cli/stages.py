@@ -23,13 +23,19 @@ def show(summary: dict[str, Any], json: bool) -> None:
     spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in summary["seconds"].items())
     total = sum(summary["seconds"].values()) / 60
     console.out.print(f"time: {total:.1f} min ({spent}); peak memory {summary['peak_memory_mb']} MB", highlight=False)
+    if summary["report"]:
+        console.out.print(f"report: {summary['report']}", highlight=False, soft_wrap=True)
+    console.closing(summary["out"], "\n        ".join(_next(summary)))
+
+
+def _next(summary: dict[str, Any]) -> list[str]:
+    """Three things to try: the agent at work, one's own tasks, a bigger model."""
     best = f"{summary['out']}/grpo/checkpoints/last"
-    console.closing(
-        summary["out"],
-        f"inloop eval {best} --tasks {summary['out']}/tasks --out EVAL   (score it again, with other seeds)\n"
-        "        inloop tasks build mutate PATH --out TASKS                (tasks from your own repository)\n"
-        "        inloop train RECIPE --out RUN --set model=MODEL           (another model, where one can be had)",
-    )
+    return [
+        f'inloop code "what is wrong" -C REPO -m {best}   (the agent in your own repository)',
+        "inloop train your-repo --out RUN --set tasks.source=REPO   (tasks from your repository, then this chain)",
+        "inloop train one-gpu --out RUN --dry-run   (a 4B model on a GPU)",
+    ]
 
 
 def _scores(scores: dict[str, Any]) -> Table:

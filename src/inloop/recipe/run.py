@@ -192,6 +192,7 @@ class RecipeRun:
             "scores": rows,
             "verdicts": self.done.get("compare", {}).get("verdicts", {}),
             "receipt": self.done.get("grpo", {}).get("receipt", ""),
+            "report": self.done.get("report", {}).get("report", ""),
             "seconds": {name: row["seconds"] for name, row in self.done.items()},
             "peak_memory_mb": round(max(usage) / 1024),
         }
