@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import yaml
 from openenv.validation import CheckStatus, Verdict
+from typer.testing import CliRunner
 
+from inloop.cli.env_ import app
 from inloop.env.package import init
 from inloop.env.serve import EnvServer
 from inloop.env.validation import validate_package, validate_url
@@ -73,6 +75,19 @@ def test_openenv_validate_static(package: Path) -> None:
     command = ["validate", str(package), "--level", "static", "--json"]
     run = subprocess.run([sys.executable, "-m", "openenv.cli", *command], capture_output=True, text=True)
     assert run.returncode == 0 and json.loads(run.stdout)["verdict"] == "pass"
+
+
+def test_the_commands(tasks: Path, tmp_path: Path, server: EnvServer) -> None:
+    run = CliRunner()
+    made = run.invoke(app, ["init", str(tmp_path / "p"), "--tasks", str(tasks), "--json"])
+    assert made.exit_code == 0 and "openenv.yaml" in json.loads(made.stdout)["files"]
+    seen = run.invoke(app, ["validate", str(tmp_path / "p"), "--level", "static"])
+    assert seen.exit_code == 0 and "verdict: pass" in seen.stdout
+    seen = run.invoke(app, ["validate", server.url])
+    assert seen.exit_code == 0 and seen.stdout.count("pass ") == 6
+    assert run.invoke(app, ["validate", "http://127.0.0.1:9", "--json"]).exit_code == 1
+    wrong = run.invoke(app, ["validate", str(tasks)])
+    assert isinstance(wrong.exception, InloopError) and "env init" in str(wrong.exception)
 
 
 @pytest.mark.slow

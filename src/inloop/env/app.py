@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -97,12 +98,18 @@ class Server(HTTPEnvServer):  # type: ignore[misc]
         while True:
             await asyncio.sleep(every)
             for session_id, env in self.hall.sessions.all().items():
-                held = env.connection is not None or session_id in self._session_websocket_attachments
-                if not held and env.idle_seconds > self.timeout:
-                    self.hall.sessions.count("reaped_total")
-                    await self.end(session_id, "idle")
-                elif env.episode is not None and env.episode.overdue and not env.busy:
-                    self.hall.pool.submit(env.episode.expire)
+                try:
+                    await self._look_after(session_id, env)
+                except Exception:  # one session must not keep the others from being looked after
+                    logging.getLogger("inloop.env").exception("session %s", session_id)
+
+    async def _look_after(self, session_id: str, env: Any) -> None:
+        held = env.connection is not None or session_id in self._session_websocket_attachments
+        if not held and env.idle_seconds > self.timeout:
+            self.hall.sessions.count("reaped_total")
+            await self.end(session_id, "idle")
+        elif env.episode is not None and env.episode.overdue and not env.busy:
+            self.hall.pool.submit(env.episode.expire)
 
     def shut(self) -> None:
         """End everything that runs, from any thread."""

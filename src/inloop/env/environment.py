@@ -132,8 +132,11 @@ class InloopEnvironment(Environment[InloopAction, InloopObservation, InloopState
     def close(self) -> None:
         """Idempotent, from any thread; ends a running command. Never raises."""
         self._ended = True
-        self.hall.sessions.remove(self.session_id)
-        self._leave()
+        if self.session_id:
+            self.hall.sessions.remove(self.session_id)
+            self._leave()
+        elif self.episode is not None:  # of one stateless request: OpenEnv closes it on the event loop
+            self.hall.pool.submit(self._leave)
 
     # the rest of OpenEnv's surface
 

@@ -30,7 +30,8 @@ class EnvServer:
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, timeout_graceful_shutdown=5, lifespan="on",
-            ws_max_size=settings.message_bytes, ws_ping_interval=ping_seconds, ws_ping_timeout=ping_seconds,
+            ws_max_size=settings.message_bytes, ws_per_message_deflate=False,
+            ws_ping_interval=ping_seconds, ws_ping_timeout=ping_seconds,
         )  # fmt: skip
         self._uvicorn = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._uvicorn.run, args=([self._socket],), name="env", daemon=True)
