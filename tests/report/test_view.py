@@ -111,6 +111,21 @@ def test_a_group_side_by_side_has_the_advantages_of_training(client: TestClient)
         assert sum(values) == pytest.approx(0, abs=1e-6) and {r["reward"] for r in told["rollouts"]} == {0.0, 1.0}
 
 
+def test_rollouts_that_met_a_fault_can_be_looked_at(client: TestClient, chain: Path) -> None:
+    event = {"kind": "sandbox_fault", "message": "no space left"}
+    rows = [
+        {"id": "lost", "task_id": "add0", "stop": "sandbox_fault", "events": [event]},
+        {"id": "gone", "message": "x"},
+    ]
+    (chain / "evaluations/base/faults.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    with TestClient(make_app(Watched(chain), TOKEN, PORT), base_url=HERE, cookies={f"inloop_{PORT}": TOKEN}) as again:
+        settle(again)
+        found = keys(again, "folder:faults")
+        told = again.get("/api/rollout", params={"key": found[0]}).json()
+    assert found == ["evaluations/base faults:lost", "evaluations/base faults:gone"]
+    assert told["events"] == [event] and told["reward"] is None and told["turns"] == []
+
+
 def test_neighbours_follow_the_filter(client: TestClient) -> None:
     failed = keys(client, "verdict:failed", limit=500)
     told = client.get("/api/place", params={"key": failed[1], "q": "verdict:failed"}).json()

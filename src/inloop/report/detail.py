@@ -12,6 +12,7 @@ from inloop.data.mask import RL, refusals
 from inloop.data.pieces import pieces
 from inloop.data.sample import MASKED, Sample, Span
 from inloop.engine.models import cache_folder
+from inloop.errors import DataError
 from inloop.report.page import said
 from inloop.report.scan import Run
 from inloop.report.watch import Found, Watched
@@ -118,10 +119,14 @@ def _reward(t: Trajectory) -> dict[str, Any] | None:
 
 def turns(t: Trajectory, vocabulary: Vocabulary | None) -> list[dict[str, Any]]:
     """The messages in order, each once; a new context says so."""
+    try:
+        paths = list(t.paths())
+    except KeyError as error:
+        raise DataError(f"{t.id}: a message names a parent that is not there: {error}") from None
     labels, why = trained(t, vocabulary)
     out: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for number, path in enumerate(t.paths()):
+    for number, path in enumerate(paths):
         refused = refusals(path, RL)
         for node in path:
             if node.id not in seen:

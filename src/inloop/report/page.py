@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from inloop import __version__
-from inloop.errors import InloopError
 from inloop.evaluate.results import Results
 from inloop.files import write_atomic
 from inloop.report import facts, figures, telling
@@ -160,17 +159,13 @@ def _event(event: dict[str, Any]) -> str:
     return f"{event.get('kind', 'event')}: {rest}"
 
 
-def _turns(t: Trajectory) -> Any:
-    shown_nodes: set[str] = set()
+def _turns(t: Trajectory) -> Iterator[tuple[str, bool, list[str]]]:
     try:
-        paths = list(t.paths())
-    except KeyError as error:
-        raise InloopError(f"{t.id}: a message's parent {error} is missing") from None
-    for path in paths:
-        for node in path:
-            if node.id not in shown_nodes:
-                shown_nodes.add(node.id)
-                yield node.message.role, node.sampled, [clip(visible(said(p)), LOOK) for p in node.message.parts]
+        nodes = list({node.id: node for path in t.paths() for node in path}.values())
+    except KeyError:  # a message names a parent that is not there: in the order of the file, then
+        nodes = t.nodes
+    for node in nodes:
+        yield node.message.role, node.sampled, [clip(visible(said(p)), LOOK) for p in node.message.parts]
 
 
 def said(part: Part) -> str:

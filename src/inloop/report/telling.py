@@ -47,7 +47,7 @@ def choose(run: Run, ledgers: dict[str, Ledger], ends: Ends | None) -> list[Tell
     for why, most in SHARE.items():
         kept += [p for p in picks if p.why == why][:most]
     seen = {(p.folder, p.id) for p in kept}
-    for pick in [*others(ledgers), *picks]:
+    for pick in [*others(run, ledgers), *picks]:
         if len(kept) < COUNT and (pick.folder, pick.id) not in seen:
             kept.append(pick)
             seen.add((pick.folder, pick.id))
@@ -92,9 +92,10 @@ def _is_decoy(event: dict[str, Any]) -> bool:
     return event.get("event") == "group" and bool(event.get("canary")) and isinstance(event.get("number"), int)
 
 
-def others(ledgers: dict[str, Ledger]) -> Iterator[Pick]:
-    """From the newest ledger: recoveries, the quickest passes, near misses, the longest failures."""
-    entries = [(folder, e) for folder, ledger in reversed(ledgers.items()) for e in ledger.entries]
+def others(run: Run, ledgers: dict[str, Ledger]) -> Iterator[Pick]:
+    """Of the last checkpoint first: recoveries, near misses, the quickest passes, the longest failures."""
+    order = [f for f in dict.fromkeys([*reversed(run.evaluations), *ledgers]) if f in ledgers]
+    entries = [(folder, e) for folder in order for e in ledgers[folder].entries]
     passed = [(f, e) for f, e in entries if e.passed]
     failed = [(f, e) for f, e in entries if e.value is not None and not e.passed]
     tables = (

@@ -23,6 +23,8 @@ SCAN_EVERY = 2.0
 """Seconds between looks for new folders and figures."""
 SLICE = 0.2
 """Seconds of reading before a request is answered with what is there."""
+FAULTED = "faults"
+"""Behind the folder's name: rollouts that met a fault lie in a ledger of their own."""
 SORTS = ("turns", "tokens", "seconds", "value", "fraction")
 WORD = re.compile(r'(?:\w+:)?"[^"]*"|\S+')
 FIELDS = ("id", "task", "group", "kind", "verdict", "stop")
@@ -66,7 +68,8 @@ class Watched:
                 self.run = scan(self.root, may_be_empty=True)
                 self._scanned = time.monotonic()
                 kinds = self.run.kinds()
-                for name, path in self.run.ledgers.items():
+                faults = {f"{name} {FAULTED}": path for name, path in self.run.faults.items()}
+                for name, path in (self.run.ledgers | faults).items():
                     self.ledgers.setdefault(name, Ledger(path)).kinds = kinds
             until = time.monotonic() + SLICE
             self.complete = all(x.refresh(max(0.0, until - time.monotonic())) for x in self.ledgers.values())

@@ -9,10 +9,10 @@ let state = null;
 
 async function route() {
   const [page, key, , turn, , token] = location.hash.slice(1).split("/");
-  const name = key === undefined ? "" : decodeURIComponent(key);
   const number = (x) => (x === undefined ? undefined : Number(x));
-  document.title = `${name || page || "inloop"} · inloop view`;
   try {
+    const name = key === undefined ? "" : decodeURIComponent(key);
+    document.title = `${name || page || "inloop"} · inloop view`;
     if (page !== "rollout") rollout.leave();
     list.mark(page === "rollout" ? name : "");
     if (page === "rollout") await rollout.show(name, number(turn), number(token));
