@@ -65,7 +65,8 @@ def serve_noop(ready: Any, tasks: str, most: int) -> None:
 
     app = create_fastapi_app(Nothing, InloopAction, InloopObservation, max_concurrent_envs=most)
     sock = bind("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    plain = {"log_level": "warning", "access_log": False, "ws_per_message_deflate": False}  # as ours is served
+    server = uvicorn.Server(uvicorn.Config(app, **plain))  # type: ignore[arg-type]
     threading.Thread(target=server.run, args=([sock],), daemon=True).start()
     ready.send(sock.getsockname()[1])
     with contextlib.suppress(EOFError):

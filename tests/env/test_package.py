@@ -17,6 +17,7 @@ from openenv.validation import CheckStatus, Verdict
 from typer.testing import CliRunner
 
 from inloop.cli.env_ import app
+from inloop.env.app import package_app
 from inloop.env.package import init
 from inloop.env.serve import EnvServer
 from inloop.env.validation import validate_package, validate_url
@@ -72,9 +73,11 @@ def test_its_modules_name_what_autoenv_looks_for(package: Path) -> None:
 
 
 def test_openenv_validate_static(package: Path) -> None:
-    command = ["validate", str(package), "--level", "static", "--json"]
-    run = subprocess.run([sys.executable, "-m", "openenv.cli", *command], capture_output=True, text=True)
-    assert run.returncode == 0 and json.loads(run.stdout)["verdict"] == "pass"
+    """OpenEnv's own command."""
+    from openenv.cli.__main__ import app as openenv_command
+
+    run = CliRunner().invoke(openenv_command, ["validate", str(package), "--level", "static", "--json"])
+    assert run.exit_code == 0 and json.loads(run.stdout)["verdict"] == "pass"
 
 
 def test_the_commands(tasks: Path, tmp_path: Path, server: EnvServer) -> None:
@@ -105,9 +108,8 @@ def test_runtime_graders_without_docker(package: Path) -> None:
 
 @pytest.mark.slow
 def test_a_package_serves_with_its_token_and_its_oracle_scores(package: Path) -> None:
-    code = "import sys; sys.path[:0] = [sys.argv[1] + '/vendor', sys.argv[1]]\nfrom server.app import app"
-    bare = subprocess.run([sys.executable, "-c", code, str(package)], capture_output=True, text=True)
-    assert bare.returncode != 0 and "INLOOP_ENV_TOKEN" in bare.stderr
+    with pytest.raises(InloopError, match="INLOOP_ENV_TOKEN"):
+        package_app(package, name="mine_env")
     with socket_on_loopback() as port:
         env = {**os.environ, "INLOOP_ENV_TOKEN": "t", "PYTHONPATH": f"{package}/vendor"}
         argv = [sys.executable, str(package / "server/app.py"), "--port", str(port)]

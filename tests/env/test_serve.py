@@ -18,7 +18,9 @@ import pytest
 from env.conftest import FIX, held_leases, until
 from openenv.core import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
+from typer.testing import CliRunner
 
+from inloop.cli.env_ import app
 from inloop.env.client import InloopEnv
 from inloop.env.models import InloopAction
 from inloop.env.serve import EnvServer
@@ -217,12 +219,14 @@ def test_ctrl_c_leaves_nothing(tasks: Path) -> None:
     assert held not in [one.id for one in lease.leases()]
 
 
-def test_what_cannot_be_served_is_told_at_once(tmp_path: Path) -> None:
-    code = "import sys; from inloop.cli.main import main; sys.argv[0] = 'inloop'; main()"
-    run = subprocess.run(
-        [sys.executable, "-c", code, "env", "serve", "--tasks", str(tmp_path)], capture_output=True, text=True
-    )
-    assert run.returncode == 2 and "task folders" in run.stderr and "fix" in run.stderr
+def test_what_cannot_be_served_is_told_at_once(tmp_path: Path, tasks: Path, server: EnvServer) -> None:
+    def said(*argv: str) -> str:
+        return str(CliRunner().invoke(app, ["serve", *argv]).exception)
+
+    assert "task folders" in said("--tasks", str(tmp_path))
+    assert "choose another --port" in said("--tasks", str(tasks), "--port", str(server.port))
+    assert "choose one of them" in said("--tasks", str(tasks), "--no-auth", "--token", "t")
+    assert "choose one of bubblewrap" in said("--tasks", str(tasks), "--sandbox", "jail")
 
 
 def test_the_strangers_example(server: EnvServer) -> None:
