@@ -22,6 +22,7 @@ def main(
     token: str | None = typer.Option(None, envvar="INLOOP_TOKEN", help="Its bearer token."),
     artefact: str = typer.Option("", help="An export (or checkpoint) to serve from the embedded engine for the test."),
     trajectories: list[Path] = typer.Option([], help="Training turns to replay: a run folder or ledger. Repeatable."),
+    samples: Path | None = typer.Option(None, help="Trained samples: the ids of traces that hold only text."),
     turns: int = typer.Option(40, min=1, help="At most so many turns, spread evenly."),
     tokens: int = typer.Option(0, min=0, help="Sampled tokens a turn; 0 takes the harness's."),
     tolerance: float = typer.Option(0.0, min=0, help="Mean |difference| of log-probabilities; 0 goes by the dtype."),
@@ -36,8 +37,8 @@ def main(
 
     console.quieten(json_output)
     settings = ParitySettings(
-        url=url, token=token, artefact=artefact, trajectories=tuple(trajectories), turns=turns, tokens=tokens,
-        tolerance=tolerance, defect_margin=margin, dtype=dtype, seed=seed,
+        url=url, token=token, artefact=artefact, trajectories=tuple(trajectories), samples=samples, turns=turns,
+        tokens=tokens, tolerance=tolerance, defect_margin=margin, dtype=dtype, seed=seed,
     )  # fmt: skip
     told = parity(checkpoint, settings).to_dict()
     if report_file:

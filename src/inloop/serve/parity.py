@@ -36,6 +36,8 @@ class ParitySettings:
     dtype: str = "float32"
     """artefact: of the embedded engine."""
     trajectories: tuple[Path, ...] = ()
+    samples: Path | None = None
+    """The trained samples: the ids of traces that hold only text."""
     turns: int = 40
     tokens: int = 0
     """Sampled a turn; 0 takes the harness's."""
@@ -87,7 +89,7 @@ def parity(checkpoint: str, settings: ParitySettings) -> Report:
         raise ConfigError("parity needs an endpoint", fix="give --url of a server, or --artefact of an export")
     start = origin(checkpoint, other_harness=True)
     form = TrainedFormat(start.tokenizer, start.harness, context=1 << 30)
-    replays = read(settings.trajectories, form.dialect, settings.turns)
+    replays = read(settings.trajectories, form.dialect, settings.turns, settings.samples)
     with _endpoint(settings) as endpoint:
         seen = _ask_all(endpoint, replays, start, form, settings)
         report = Report(checkpoint=checkpoint, endpoint=settings.artefact or endpoint.url, dtype=endpoint.dtype)

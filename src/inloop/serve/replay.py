@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,16 +101,27 @@ def probe(dialect: Dialect) -> list[Replay]:
 
 
 def _with_ids(turn: Node, call_id: str) -> Node:
-    from dataclasses import replace
-
     parts = tuple(replace(p, id=call_id) if isinstance(p, Call) else p for p in turn.message.parts)
     return replace(turn, message=replace(turn.message, parts=parts))
 
 
-def read(paths: Sequence[Path], dialect: Dialect, most: int) -> list[Replay]:
+def trained_prompts(folder: Path) -> dict[str, list[int]]:
+    """Turn -> the ids before it in the samples that were trained: what a text-only trace was rendered as."""
+    from inloop.data.sample import read_samples
+
+    out = {}
+    for sample in read_samples(folder)[0]:
+        for span in sample.spans:
+            if span.role == "assistant":
+                out[f"{sample.trajectory}/{span.node}"] = sample.input_ids[: span.start]
+    return out
+
+
+def read(paths: Sequence[Path], dialect: Dialect, most: int, samples: Path | None = None) -> list[Replay]:
     """At most `most` turns, spread evenly over all. Raises DataError when there is none."""
     if not paths:
         return probe(dialect)
+    known = trained_prompts(samples) if samples else {}
     found: list[Replay] = []
     for path in paths:
         if not ledger(path).is_file():
@@ -118,6 +129,7 @@ def read(paths: Sequence[Path], dialect: Dialect, most: int) -> list[Replay]:
         found += turns(read_trajectories(path)[0], dialect)
     if not found:
         raise DataError(f"{paths[0]}: no sampled turn to replay", fix="give trajectories of the checkpoint's own run")
+    found = [replace(turn, prompt=turn.prompt or known.get(turn.name)) for turn in found]
     step = max(1.0, len(found) / most)
     return [found[int(i * step)] for i in range(min(most, len(found)))]
 
@@ -128,10 +140,14 @@ class Endpoint:
     def __init__(self, url: str, token: str | None) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         self._http = client(self.url, token)
-        [card, *_] = self._get("/v1/models")["data"]
+        try:
+            [card, *_] = self._get("/v1/models")["data"]
+            self.dtype = self._dtype()
+        except BaseException:
+            self.close()
+            raise
         self.model: str = card["id"]
         self.ours: dict[str, Any] | None = card.get("inloop")
-        self.dtype = self._dtype()
 
     def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         """One chat completion; waits where the queue is full. Raises EngineFault, DataError for a refusal."""
