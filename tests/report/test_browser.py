@@ -148,6 +148,7 @@ def test_a_review_is_written_and_counted(driver: Any, address: str, chain: Path)
     wait(driver, "document.querySelectorAll('#rows a').length")
     driver.execute_script("location.hash = '#review'")
     wait(driver, "document.querySelector('#reviewer')")
+    assert wait(driver, "getComputedStyle(document.querySelector('aside')).display") == "none"  # it would tell
     driver.execute_script("document.querySelector('#reviewer').value = 'ann'")
     click(driver, "#begin")
     click(driver, "#accept")  # no reason yet
@@ -160,9 +161,10 @@ def test_a_review_is_written_and_counted(driver: Any, address: str, chain: Path)
     wait(driver, "document.querySelector('main').textContent.includes('1 verdicts of 1 people')")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_report_fits_the_screen(driver: Any, chain: Path, width: int) -> None:
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (720, "print")])
+def test_the_report_fits_screen_phone_and_paper(driver: Any, chain: Path, width: int, media: str) -> None:
     page = write_report(chain)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
@@ -170,7 +172,10 @@ def test_the_report_fits_the_screen(driver: Any, chain: Path, width: int) -> Non
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
         widths = driver.execute_script("return [...document.querySelectorAll('svg')].map(s => s.clientWidth)")
         assert len(widths) == 14 and min(widths) > 200
+        cut = "[...document.querySelectorAll('.wide')].filter(w => w.scrollWidth > w.clientWidth).length"
+        assert media == "screen" or not driver.execute_script(f"return {cut}")  # paper does not scroll
         assert driver.execute_script("return document.querySelectorAll('script').length") == 0
         assert "inloop report" in driver.title and not errors(driver)
     finally:
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

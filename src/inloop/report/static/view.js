@@ -14,6 +14,7 @@ async function route() {
     const name = key === undefined ? "" : decodeURIComponent(key);
     document.title = `${name || page || "inloop"} · inloop view`;
     if (page !== "rollout") rollout.leave();
+    document.body.classList.toggle("blind", page === "review"); // the list says whose work it is and what the tests say
     list.mark(page === "rollout" ? name : "");
     if (page === "rollout") await rollout.show(name, number(turn), number(token));
     else if (page === "group") await rollout.group(name);
