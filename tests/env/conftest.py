@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,16 @@ def held_leases(pid: int | None = None) -> list[str]:
     """Sandboxes of an environment server that a process holds, this one if none is named."""
     holder = lease.process_key(os.getpid() if pid is None else pid)
     return [one.id for one in lease.leases() if one.owner.startswith("env ") and one.process == holder]
+
+
+def processes(name: str) -> list[int]:
+    """Those whose command line begins with `name`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if (folder / "cmdline").read_bytes().startswith(name.encode()):
+                found.append(int(folder.name))
+    return found
 
 
 @pytest.fixture

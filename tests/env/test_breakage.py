@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from env.conftest import held_leases, until
+from env.conftest import held_leases, processes, until
 from openenv.core import GenericEnvClient
 
 from inloop.env.client import InloopEnv, ServerFull, SessionLost
@@ -65,17 +65,8 @@ def clean(server: EnvServer) -> bool:
 
 
 def commands() -> list[int]:
-    """Processes of agents that a test started and nobody should still run."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                line = (folder / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if line.startswith(MARK.encode()):
-                found.append(int(folder.name))
-    return found
+    """What agents started and nobody should still run."""
+    return processes(MARK)
 
 
 def busy(server: EnvServer) -> Any:

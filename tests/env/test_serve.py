@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from env.conftest import FIX, held_leases, until
+from env.conftest import FIX, held_leases, processes, until
 from openenv.core import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
 from typer.testing import CliRunner
@@ -202,21 +202,25 @@ def test_admin_and_metrics(server: EnvServer) -> None:
         get(f"{server.url}/admin/sessions/{one['id']}", method="DELETE")
 
 
-def test_ctrl_c_leaves_nothing(tasks: Path) -> None:
-    command = [sys.executable, "-m", "inloop.cli.main", "env", "serve", "--tasks", str(tasks), "--port", "0", "--json"]
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_the_end_of_a_server_leaves_nothing(tasks: Path, ending: signal.Signals, serve: Any) -> None:
+    """Ctrl-C gives all back; what a killed one leaves, the next one removes when it starts."""
     code = "import sys; from inloop.cli.main import main; sys.argv[0] = 'inloop'; main()"
-    command = [sys.executable, "-c", code, *command[3:]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    argv = [sys.executable, "-c", code, "env", "serve", "--tasks", str(tasks), "--port", "0", "--json"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stderr
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
-        with InloopEnv(told["url"], token=told["token"]) as env:
+        with InloopEnv(told["url"], token=told["token"]).sync() as env:
             env.reset(task_id="add")
-            env.step(InloopAction(tool="bash", command="sleep 300 &"))
+            env.step(InloopAction(tool="bash", command=f"exec -a left_{process.pid} sleep 300 &"))
             (held,) = held_leases(process.pid)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 130
+            process.send_signal(ending)
+            assert process.wait(60) == (130 if ending is signal.SIGINT else -9)
         assert "Traceback" not in process.stderr.read()
+    if ending is signal.SIGKILL:
+        serve()
     assert held not in [one.id for one in lease.leases()]
+    assert not processes(f"left_{process.pid}")
 
 
 def test_what_cannot_be_served_is_told_at_once(tmp_path: Path, tasks: Path, server: EnvServer) -> None:

@@ -25,6 +25,7 @@ from inloop.env.models import InloopAction, InloopObservation, InloopState
 from inloop.env.sessions import Sessions
 from inloop.errors import InloopError
 from inloop.harness.config import HarnessConfig
+from inloop.sandbox import lease
 from inloop.sandbox.backends import DEFAULT, open_backend
 
 EXTRA_THREADS = 8
@@ -123,6 +124,7 @@ def build_hall(settings: EnvSettings) -> Hall:
     """Raises TaskError or SandboxFault, with the fix, for what would fail at the first reset."""
     backend = open_backend(settings.sandbox, image=settings.image)
     backend.probe()
+    lease.clean()  # what a killed server left
     return Hall(
         catalog=Catalog(settings.tasks),
         place=Place(backend=backend, harness=settings.harness, max_steps=settings.max_steps),
