@@ -25,6 +25,7 @@ from inloop.env.client import InloopEnv
 from inloop.env.models import InloopAction
 from inloop.env.serve import EnvServer
 from inloop.errors import InloopError
+from inloop.harness.config import HarnessConfig
 from inloop.sandbox import lease
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -183,6 +184,19 @@ def test_deadlines_and_clipping(serve: Callable[..., EnvServer]) -> None:
         assert len(long.text) < 4200 and "cut ...]" in long.text
         last = env.step(InloopAction(tool="bash", command="true"))
         assert last.done and last.observation.stop == "turn_limit" and math.isfinite(last.reward)
+
+
+def test_the_harness_decides_tools_sensors_and_clipping(serve: Callable[..., EnvServer]) -> None:
+    harness = HarnessConfig(tools=("read", "write", "submit"), sensors=("syntax",), observation_chars=200)
+    with InloopEnv(serve(harness=harness).url).sync() as env:
+        first = env.reset(task_id="add").observation
+        assert [t["function"]["name"] for t in first.tools] == ["read", "write", "submit"]
+        assert first.budget["output_chars"] == 200
+        assert env.step(InloopAction(tool="bash", command="ls")).observation.text.startswith("error: no tool 'bash'")
+        broken = env.step(InloopAction(tool="write", path="calc.py", content="def add(:\n")).observation
+        assert "syntax error: line 1" in broken.text
+        env.step(InloopAction(tool="write", path="long.txt", content="x" * 5000))
+        assert len(env.step(InloopAction(tool="read", path="long.txt")).observation.text) < 300
 
 
 def test_admin_and_metrics(server: EnvServer) -> None:
