@@ -15,6 +15,8 @@ from inloop.harness.config import HarnessConfig
 from inloop.serve.server import Running, Settings, serve
 
 TEXT = HarnessConfig(max_turns=6, max_turn_tokens=48)
+NATIVE = replace(TEXT, dialect="native", tools=("read", "submit"))
+"""Two tools: in letters, which is what the tiny tokenizer knows, more of them fill its context."""
 
 
 def write_adapter(base: Path, folder: Path, harness: HarnessConfig = TEXT, *, seed: int = 0, step: int = 0) -> Path:
@@ -73,7 +75,7 @@ def newer(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("native")
     base = give_template(build_tiny_model(folder / "base"), "qwen3")
-    return write_adapter(base, folder / "checkpoint", replace(TEXT, dialect="native"))
+    return write_adapter(base, folder / "checkpoint", NATIVE)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.conftest import TEXT
+from serve.conftest import NATIVE, TEXT
 
 from inloop.engine.bodies import ApiError
 from inloop.harness.tools import schemas
@@ -27,7 +26,7 @@ def text(tiny_model: Path) -> TrainedFormat:
 
 @pytest.fixture(scope="module")
 def native_form(native: Path) -> TrainedFormat:
-    return TrainedFormat(native, replace(TEXT, dialect="native"), context=2048)
+    return TrainedFormat(native, NATIVE, context=2048)
 
 
 def said(form: TrainedFormat, text: str, prompt: list[int], tools: Any = None) -> dict[str, Any]:
@@ -91,8 +90,13 @@ def test_native_calls_by_the_models_own_template(native_form: TrainedFormat) -> 
     got = form.render([SYSTEM, ASK, answer, result], tools, open_turn=True)
     extended = form.dialect.extend(True, [message("tool", "text", call_id="read-1")])
     assert got == prompt + form.encode(turn) + [form.stop_id] + extended
+    elsewhere = {**answer, "tool_calls": [{**answer["tool_calls"][0], "id": "call_1"}], "content": "Look. "}
+    told = form.decode(
+        form.render([SYSTEM, ASK, elsewhere, {**result, "tool_call_id": "call_1"}], tools, open_turn=True)
+    )
+    assert told.count("<tool_call>") == form.decode(got).count("<tool_call>") and "Look." in told
     other = form.decode(form.render([SYSTEM, ASK], [WEATHER], open_turn=True))
-    assert "weather" in other and '"bash"' not in other
+    assert "weather" in other and '"submit"' not in other
 
 
 def test_a_call_that_cant_be_read_stays_text(native_form: TrainedFormat) -> None:

@@ -37,7 +37,7 @@ def test_it_holds_for_the_checkpoint_itself(server: Running, checkpoint: Path) -
 def test_it_holds_in_the_native_dialect(start: Callable[..., Running], native: Path) -> None:
     report = at(start(native), native)
     assert report.holds, report.failures
-    assert report.prompts["same"] == 6 and report.calls["share"] == 1.0
+    assert report.prompts["same"] == report.turns == 2 and report.calls["share"] == 1.0
 
 
 @pytest.mark.slow
