@@ -14,7 +14,6 @@ from filelock import FileLock
 
 from inloop.engine.models import cache_folder
 from inloop.errors import DataError, EngineFault, InloopError
-from inloop.serve.artefact import gguf_of
 
 VERSION = "0.3.36"
 SDIST = f"llama-cpp-python=={VERSION}"
@@ -77,6 +76,14 @@ def convert(model: Path, out: Path, kind: str) -> Path:
         lines = run.stderr.strip().splitlines() or ["it said nothing"]
         raise InloopError(f"llama.cpp's converter does not take {model}: {lines[-1]}", fix="use --to merged")
     return out
+
+
+def gguf_of(folder: Path) -> Path | None:
+    """The one GGUF of an export. Raises DataError when there are several."""
+    found = sorted(folder.glob("*.gguf")) if folder.is_dir() else []
+    if len(found) > 1:
+        raise DataError(f"{folder} holds {len(found)} GGUF files", fix="keep one export a folder")
+    return found[0] if found else None
 
 
 def unpacked(folder: Path, out: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 from inloop.errors import DataError, InloopError
 from inloop.files import write_atomic
 from inloop.harness.config import HarnessConfig
-from inloop.serve.artefact import gguf_of
+from inloop.serve.gguf import gguf_of
 from inloop.serve.server import Settings, name_of
 from inloop.train.origin import Origin, origin
 
