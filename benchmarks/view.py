@@ -66,8 +66,8 @@ def generate(folder: Path, count: int) -> None:
         t.diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-" + plain(t.nodes[3].message) + "\n+fixed\n"
         t.harness = {"hash": "0" * 12, "max_turns": 10, "tools": ["read", "edit", "test", "submit"]}
     store = TrajectoryStore(folder)
-    for start in range(0, count, 500):
-        store.extend(list(copies(made, start, min(start + 500, count), draw)))
+    for start in range(0, count, len(made)):  # a batch holds each of them once
+        store.extend(list(copies(made, start, min(start + len(made), count), draw)))
 
 
 def copies(made: list[Trajectory], start: int, end: int, draw: random.Random) -> Iterator[Trajectory]:
