@@ -136,6 +136,9 @@ def _show(screen: Console, outcome: Outcome) -> None:
         screen.print("nothing was changed")
     for line in visible(outcome.patch).split("\n"):
         screen.print(Rich(line, style=COLOURS.get(line[:1], "")), soft_wrap=True)
+    written = [*outcome.diff.changed, *(f"{path} (deleted)" for path in outcome.diff.deleted)]
+    if written:  # all of them: a diff that is very long is clipped above
+        screen.print(Rich(visible(f"it writes: {', '.join(written)}"), style="bold"), soft_wrap=True)
     for path, why in outcome.diff.rejected:
         screen.print(Rich(visible(f"not taken over: {path} ({why})"), style="yellow"))
     if outcome.tests is not None:

@@ -141,7 +141,8 @@ class Endpoint:
         self.url = url.rstrip("/").removesuffix("/v1")
         self._http = client(self.url, token)
         try:
-            [card, *_] = self._get("/v1/models")["data"]
+            cards = self._get("/v1/models")["data"]
+            card = next((c for c in cards if c.get("parent")), cards[0])  # vLLM lists an adapter after its base
             self.dtype = self._dtype()
         except BaseException:
             self.close()
