@@ -65,6 +65,19 @@ class Repository:
             raise TaskError(f"{self.name}: the repository has no commit", fix="commit something first")
         return run.stdout.decode().strip()
 
+    def commit(self, name: str) -> str:
+        """The full hash of a commit, branch or tag; '' when the repository has none of that name."""
+        if not re.fullmatch(r"[A-Za-z0-9_][\w./+-]*", name):
+            return ""
+        run = git(self.folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return run.stdout.decode().strip() if run.returncode == 0 else ""
+
+    def commit_at(self, branch: str, time: float) -> str:
+        """The newest commit of a branch (HEAD for an unknown one) that is not younger than `time`; '' if all are."""
+        start = self.commit(f"refs/heads/{branch}") if branch else ""
+        run = git(self.folder, "rev-list", "-1", f"--until={int(time)}", start or "HEAD", "--")
+        return run.stdout.decode().strip() if run.returncode == 0 else ""
+
     def files(self, commit: str) -> tuple[dict[str, bytes], list[tuple[str, str]]]:
         """Regular files of `commit`, straight from the object store: attributes and filters play no part."""
         skipped: list[tuple[str, str]] = []

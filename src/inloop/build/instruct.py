@@ -44,6 +44,22 @@ def stub_request(path: str, name: str, test: TestRun, file: TestFile, rng: rando
     return "\n\n".join([opening, "For example, this has to work:", example(test, file), ending]) + "\n"
 
 
+NEW_NAMES = {"ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "TypeError"}
+"""How a test fails that uses what does not exist yet: nobody could guess the name."""
+
+
+def session_request(words: str, test: TestRun, file: TestFile) -> str:
+    """The person's own words; where the tests need names that the repository lacks, one use of them beside it."""
+    words = re.sub(r"(\b[\w/]+\.py)(:\d+|\", line \d+)", r"\1", words.strip())
+    if test.exception not in NEW_NAMES:
+        return f"{words}\n"
+    shown = example(test, file)
+    imports = file.imports(_names(shown))
+    if imports and shown.startswith("```python\n"):
+        shown = shown.replace("```python\n", "```python\n" + "\n".join(imports) + "\n", 1)
+    return f"{words}\n\nAfterwards this has to work:\n\n{shown}\n"
+
+
 def example(test: TestRun, file: TestFile) -> str:
     """The statement that fails, with the assignments that it needs; the test's name where no line is known."""
     name = "::".join(function_of(test.id).split("::")[1:])

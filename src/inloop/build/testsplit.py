@@ -62,6 +62,23 @@ class TestFile:
     def source(self, name: str) -> str:
         return self.module.source(self.functions[name])
 
+    def first_check(self, name: str) -> int:
+        """The line of the first assertion of a test, else of its first statement; 0 for one that is not in the file."""
+        function = self.functions.get(name)
+        if function is None:
+            return 0
+        checks = (n.lineno for n in ast.walk(function) if isinstance(n, ast.Assert))
+        return next(checks, function.body[0].lineno)
+
+    def imports(self, names: Iterable[str]) -> list[str]:
+        """The import statements of the file's top level that bind one of `names`."""
+        wanted, out = set(names), []
+        for node in self.module.tree.body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                bound = {(a.asname or a.name).split(".")[0] for a in node.names}
+                out += [self.module.source(node)] if bound & wanted else []
+        return out
+
     def statement(self, line: int) -> str:
         """The innermost simple statement, or the head of the block, that covers a line; '' if there is none."""
         best: ast.stmt | None = None

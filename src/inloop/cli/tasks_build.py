@@ -14,6 +14,7 @@ from inloop.build.commits import build_commits
 from inloop.build.decoys import build_decoys
 from inloop.build.imports import import_tasks
 from inloop.build.run import Report
+from inloop.build.sessions import SessionSource, build_sessions
 from inloop.cli.console import closing, emit, out, quieten
 from inloop.cli.tasks_show import print_report
 from inloop.errors import TaskError
@@ -21,6 +22,8 @@ from inloop.progress import bar
 from inloop.tasks.splits import check_disjoint
 from inloop.tasks.stats import stats
 from inloop.tasks.taskset import INDEX, Taskset
+from inloop.trace.redact.apply import Redactor
+from inloop.trace.redact.find import load_salt
 
 app = typer.Typer(no_args_is_help=True)
 build_app = typer.Typer(no_args_is_help=True, help="Make tasks from a repository, its history, or other sets.")
@@ -166,6 +169,26 @@ def commits(
     """Mine a git history for commits whose tests fail before and pass after."""
     quieten(json)
     _built(build_commits(source, folder, n, seed=seed, limit=limit, workers=workers, audit=not no_audit), json)
+
+
+@build_app.command("sessions")
+def sessions(
+    paths: list[Path] = typer.Argument(help="Sessions in any format that `inloop traces import` reads, or a ledger."),
+    repo: str = typer.Option(..., "--repo", help="The git repository that they were held in, or its URL."),
+    folder: Path = OUT,
+    commit: str = typer.Option("", "--commit", help="Where sessions began that recorded no commit."),
+    n: int = typer.Option(1000, "--n", min=1, help="Tasks to make at most."),
+    seed: int = SEED,
+    workers: int = WORKERS,
+    redact: bool = typer.Option(True, "--redact/--no-redact", help="Cut secrets and names out first."),
+    salt: Path | None = typer.Option(None, "--salt", help="File that keeps placeholders stable; default: your own."),
+    no_audit: bool = NO_AUDIT,
+    json: bool = JSON,
+) -> None:
+    """Sessions that ended with passing tests; what can't be verified is counted and stays trace data."""
+    quieten(json)
+    source = SessionSource(repo=repo, commit=commit, redactor=Redactor(load_salt(salt)) if redact else None)
+    _built(build_sessions(paths, source, folder, n, seed=seed, workers=workers, audit=not no_audit), json)
 
 
 @build_app.command("import")

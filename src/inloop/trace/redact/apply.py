@@ -46,13 +46,19 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """One string by itself: a reason, a file name."""
-        cutter = Cutter(self._finder, self._names)
+        cutter = self.cutter()
         cutter.learn(text)
         return cutter.clean(text)
 
-    def trajectory(self, trajectory: Trajectory) -> Receipt:
-        """Redact in place."""
-        cutter = Cutter(self._finder, self._names)
+    def cutter(self, secrets: dict[str, str] | None = None) -> Cutter:
+        """For texts that belong together; `secrets` (text -> kind) are cut as well wherever they stand."""
+        made = Cutter(self._finder, self._names)
+        made.secrets.update(secrets or {})
+        return made
+
+    def trajectory(self, trajectory: Trajectory, cutter: Cutter | None = None) -> Receipt:
+        """Redact in place; a `cutter` that is given knows the secrets afterwards."""
+        cutter = cutter or self.cutter()
         for text in _texts(trajectory):
             cutter.learn(text)
         receipt = Receipt()
