@@ -175,7 +175,7 @@ def _by_task(values: Mapping[str, float], found: Mapping[str, Found]) -> dict[st
 
 def agreement(reviews: Sequence[Review]) -> dict[str, Any]:
     """Share of pairs of verdicts on one deliverable that agree, and Krippendorff's alpha: the same beyond chance, for
-    any number of reviewers who need not have seen the same (of two who have, it is Scott's pi up to a small-sample term).
+    any number of reviewers who need not have seen the same (of two who have, it is Scott's pi up to a small term).
 
     None where nobody judged what another did, or all said the same, so that there is no chance to go beyond."""
     import krippendorff
