@@ -54,7 +54,7 @@ def main(
 def _show(told: dict[str, Any]) -> None:
     prompts, calls, logprobs, defects = told["prompts"], told["calls"], told["logprobs"], told["defects"]
     table = Table("", "", title=f"{told['turns']} turns at {told['endpoint']}")
-    table.add_row("prompts", f"{prompts['same']} same ids, {prompts['other_tokens']} same text, "
+    table.add_row("prompts", f"{prompts['same']} same ids, {prompts['respelt']} respelt, "
                              f"{prompts['different']} different")  # fmt: skip
     table.add_row("calls", f"{calls['same']} of {calls['checked']} read the same")
     table.add_row("log-probabilities", f"{logprobs['mean_abs']:.2g} apart over {logprobs['tokens']} tokens "

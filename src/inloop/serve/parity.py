@@ -179,18 +179,17 @@ def _served_calls(message: dict[str, Any], form: TrainedFormat, tools: Any) -> l
 
 
 def _compare_prompts(report: Report, seen: Sequence[Seen], form: TrainedFormat) -> None:
-    """'other_tokens': the same text; a sampled turn was written in other tokens than the tokenizer would, which no
-    client that sends text back can tell. The endpoint that sampled it keeps them."""
-    counts = {"same": 0, "other_tokens": 0, "different": 0}
+    """'respelt': a sampled turn in the history comes back from its message in other tokens or white space, which no
+    client that sends messages can help; the rest is as the checkpoint's own form renders it."""
+    counts = {"same": 0, "respelt": 0, "different": 0}
     examples = []
     for s in seen:
-        wanted = s.turn.prompt
-        if wanted is None:
-            wanted = form.render(s.turn.messages, form.dialect.schemas() or None, open_turn=True)
+        own = form.render(s.turn.messages, form.dialect.schemas() or None, open_turn=True)
+        wanted = own if s.turn.prompt is None else s.turn.prompt
         if wanted == s.prompt:
             counts["same"] += 1
-        elif form.dialect.decode(wanted) == form.dialect.decode(s.prompt):
-            counts["other_tokens"] += 1
+        elif s.prompt == own or form.dialect.decode(wanted) == form.dialect.decode(s.prompt):
+            counts["respelt"] += 1
         else:
             counts["different"] += 1
             examples.append(_first_difference(s, wanted, form))

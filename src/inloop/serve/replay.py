@@ -91,7 +91,7 @@ def probe(dialect: Dialect) -> list[Replay]:
     out = []
     for number, tool in enumerate(dialect.tools, 1):
         call = Call(id=f"{tool}-{number}", name=tool, arguments=samples[tool], raw="")
-        ids = dialect.encode_turn(Message(role="assistant", parts=(Text(text="Next.\n"), call)))
+        ids = dialect.encode_turn(Message(role="assistant", parts=(Text(text="Next."), call)))
         turn = Node(id=tool, parent=None, message=dialect.parse(ids), sampled=True, token_ids=ids)
         out.append(_replay(f"probe/{tool}", nodes, turn, dialect))
         shown = message("tool" if turn.message.calls else "user", f"result {number}", call_id=call.id)
