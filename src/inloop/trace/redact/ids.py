@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from inloop.trace.check import Tokenizer
 from inloop.trace.redact.text import Edit, edited
@@ -20,7 +21,7 @@ def splice(node: Node, tokenizer: Tokenizer, edits_of: Callable[[str], list[Edit
     New ids get the log-probability 0.0 and a span in `untrained_ids`. The result decodes to the edited text."""
     ids = node.token_ids or []
     text = decode(tokenizer, ids)
-    edits = edits_of(text)
+    edits = _edits(tokenizer, ids, text, edits_of)
     if not edits:
         return True
     cuts = _cuts(tokenizer, ids, text, edits)
@@ -46,6 +47,25 @@ def splice(node: Node, tokenizer: Tokenizer, edits_of: Callable[[str], list[Edit
     node.token_ids, node.untrained_ids = out, spans
     node.logprobs = logprobs if node.logprobs is not None else None
     return True
+
+
+def _edits(tokenizer: Tokenizer, ids: list[int], text: str, edits_of: Callable[[str], list[Edit]]) -> list[Edit]:
+    """Looked for between special tokens: a turn's end is no part of the secret that stands before it."""
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    marks = [i for i, token in enumerate(ids) if token in special]
+    if not marks:
+        return edits_of(text)
+    edges = [0, *(edge for i in marks for edge in (i, i + 1)), len(ids)]
+    runs = [decode(tokenizer, ids[a:b]) for a, b in pairwise(edges)]
+    if "".join(runs) != text:  # a tokenizer whose tokens read otherwise by themselves
+        return edits_of(text)
+    out: list[Edit] = []
+    at = 0
+    for number, run in enumerate(runs):
+        if number % 2 == 0:  # the others are the special tokens
+            out += [edit.moved(at) for edit in edits_of(run)]
+        at += len(run)
+    return out
 
 
 @dataclass(slots=True)
