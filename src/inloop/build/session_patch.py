@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
@@ -108,7 +109,7 @@ def _chunks(body: list[str]) -> Iterator[tuple[str, list[str]]]:
 def _find(lines: list[str], old: list[str], at: int) -> int:
     if not old:  # nothing but new lines: they go to the end, before the last line's end
         return len(lines) - 1 if lines and not lines[-1] else len(lines)
-    for start in (*range(at, len(lines) - len(old) + 1), *range(at)):
+    for start in itertools.chain(range(at, len(lines) - len(old) + 1), range(at)):
         if lines[start : start + len(old)] == old:
             return start
     raise ValueError("the lines are not there")

@@ -38,12 +38,12 @@ class Step:
     """insert: after this line."""
     folder: str = ""
     """run: where, when the call says so."""
-    test: bool = False
-    """run: the harness's own test tool, whose command is the task's."""
 
     def mapped(self, change: Callable[[str], str]) -> Step:
         """Every string changed."""
-        return replace(self, **{k: change(getattr(self, k)) for k in ("path", "old", "text", "folder")})
+        return replace(
+            self, path=change(self.path), old=change(self.old), text=change(self.text), folder=change(self.folder)
+        )
 
 
 def steps_of(call: Call) -> list[Step]:
