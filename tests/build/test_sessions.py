@@ -11,7 +11,7 @@ from build.session_writer import Call, chat, claude, codex
 
 from inloop.build.session_patch import apply_edits
 from inloop.build.session_read import read_session
-from inloop.build.session_steps import Step, is_test_run, looks_passed, steps_of
+from inloop.build.session_steps import Step, is_test_run, looks_passed, only_tests, steps_of
 from inloop.build.sessions import SessionSource, build_sessions
 from inloop.errors import TaskError
 from inloop.tasks.taskset import Taskset
@@ -60,6 +60,8 @@ def test_calls_that_only_look_are_no_steps() -> None:
     assert [steps_of(c) for c in looks] == [[], [], []]
     assert is_test_run(call("test")) and is_test_run(call("Bash", command="cd x && python -m pytest -q | tail -3"))
     assert not is_test_run(call("Bash", command="ls tests"))
+    assert only_tests(call("Bash", command="cd x && python -m pytest -q 2>&1 | tail -3"))
+    assert not only_tests(call("Bash", command="pytest -q; rm a.py")) and not only_tests(call("Bash", command="ls"))
     assert looks_passed("3 passed", is_error=False) and not looks_passed("1 failed, 2 passed", is_error=False)
     assert not looks_passed("<returncode>1</returncode>", is_error=False)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inloop.build.session_steps import FRESH_SHELL, Step, is_test_run, looks_passed, steps_of
+from inloop.build.session_steps import FRESH_SHELL, Step, is_test_run, looks_passed, only_tests, steps_of
 from inloop.trace.trajectory import Node, Trajectory
 from inloop.types import Call, Text
 
@@ -25,7 +25,7 @@ _SMALL_TALK = 3
 class Session:
     key: str
     trajectory: str
-    """Id of the trace that it was read from."""
+    """Id of the trace that it was read from; file and place in it for one that is not imported."""
     words: str
     """What the person asked for, in order."""
     steps: tuple[Step, ...] = field(repr=False)
@@ -58,7 +58,8 @@ def read_session(trajectory: Trajectory) -> Session | str:
     done = [(c, answers.get(c.id)) for c in _calls(nodes)]
     if value is None and (why := _tests_passed(done)):
         return why
-    steps = tuple(s for call, answer in done if not _refused(call, answer) for s in steps_of(call))
+    kept = [c for c, answer in done if not _refused(c, answer) and not only_tests(c)]
+    steps = tuple(s for call in kept for s in steps_of(call))
     patch = trajectory.diff or ""
     if not steps and not patch:
         return "it changed nothing"
@@ -71,7 +72,7 @@ def read_session(trajectory: Trajectory) -> Session | str:
     said = repr((words, steps, patch, meta.get("commit"), meta.get("cwd")))
     return Session(
         key=hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:12],
-        trajectory=trajectory.id,
+        trajectory=trajectory.id if not trajectory.id.isdigit() else f"{meta.get('file', '')}#{trajectory.id}",
         words=words,
         steps=steps,
         patch=patch,

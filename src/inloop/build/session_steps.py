@@ -112,13 +112,24 @@ _BAD = re.compile(
 )
 
 
+_ONLY_TESTS = re.compile(
+    r"\s*(?:cd [^;&|<>$`]+ && )?(?:python3? -m )?(?:pytest|py\.test|unittest)\b[^;&|<>$`]*(?:2>&1 *)?"
+    r"(?:\| *(?:tail|head|grep)\b[^;&|<>$`]*)?\s*"
+)
+
+
 def is_test_run(call: Call) -> bool:
     """The harness's test tool, or a command that starts a test runner."""
-    if call.name in ("test", "run_tests"):
-        return True
-    command = (call.arguments or {}).get("command") or (call.arguments or {}).get("cmd")
-    text = " ".join(map(str, command)) if isinstance(command, list) else str(command or "")
-    return bool(_TEST_COMMAND.search(text))
+    return call.name in ("test", "run_tests") or bool(_TEST_COMMAND.search(_command(call)))
+
+
+def only_tests(call: Call) -> bool:
+    """A test run and nothing else: it changes no file, and need not be done again."""
+    return bool(_ONLY_TESTS.fullmatch(_command(call)))
+
+
+def _command(call: Call) -> str:
+    return next((s.text for s in _commands(call.arguments or {})), "")
 
 
 def looks_passed(result: str, *, is_error: bool) -> bool:

@@ -14,12 +14,13 @@ from inloop.build.draft import Draft, Drop, assemble, divide
 from inloop.build.functions import short
 from inloop.build.git import Repository, is_git_source
 from inloop.build.instruct import session_request
-from inloop.build.run import Plan, Report, build, guarded
+from inloop.build.run import FOLDER, Ledger, Plan, Report, build, guarded
 from inloop.build.session_read import Session, read_session
 from inloop.build.session_replay import Replay, patched, replay
 from inloop.build.session_runs import Runs, both
-from inloop.build.source import MAX_FILE, Tree, is_test_file, licence_of, with_metadata
+from inloop.build.source import MAX_FILE, MAX_TREE, Tree, is_test_file, licence_of, with_metadata
 from inloop.errors import TaskError
+from inloop.files import write_json
 from inloop.sandbox.backends import open_backend
 from inloop.sandbox.base import Diff
 from inloop.tasks.folder import save_metadata
@@ -28,6 +29,8 @@ from inloop.trace.open import open_traces
 from inloop.trace.redact.apply import Redactor
 from inloop.trace.trajectory import Trajectory
 
+KNOWN = 4
+"""Commits whose files are kept in memory."""
 TEST_FOLDERS = {"tests", "test", "testing"}
 
 
@@ -53,7 +56,7 @@ def build_sessions(
     workers: int = 2,
     audit: bool = True,
 ) -> Report:
-    """One task at most for each demand; what can't be verified is counted with its reason and stays trace data.
+    """A task of each session that can be verified; the others are counted with their reason and stay trace data.
 
     Raises TaskError for what is no repository, or a `commit` that it lacks; DataError when `paths` name nothing."""
     if not is_git_source(source.repo):
@@ -73,10 +76,23 @@ def build_sessions(
             candidates=candidates,
             attempt=work.attempt,
             dropped=dropped,
-            per_unit=1,
+            per_unit=max(1, len(candidates)),
             stop=work.auditor.stop,
         )
-        return build(plan, out, n, workers=workers)
+        return _of_these(build(plan, out, n, workers=workers), plan)
+
+
+def _of_these(report: Report, plan: Plan[Session]) -> Report:
+    """The ledger also holds what earlier sessions came to; the report tells of these, and leaves none out."""
+    folder = report.out / FOLDER
+    entries = Ledger(folder / f"{plan.name}.jsonl", plan.config).entries
+    known = [entries[c.key] for c in plan.candidates if c.key in entries]
+    report.drops = Counter(e["drop"] for e in known if "drop" in e)
+    report.tried = len(known)
+    if untried := len(plan.candidates) - len(known):
+        report.skipped["not tried: there are tasks enough"] += untried
+    write_json(folder / f"{plan.name}.drops.json", report.as_json())
+    return report
 
 
 def _candidates(paths: Iterable[Path], redactor: Redactor | None, dropped: Counter[str]) -> Iterator[Session]:
@@ -153,13 +169,23 @@ class Sessions:
         raise Drop("it recorded neither commit nor time, and no --commit was given")
 
     def _sides(self, session: Session, commit: str) -> Sides:
-        if commit not in self.known:
-            self.known[commit] = self.repository.files(commit)[0]
-        session, start = self._clean(session, self.known[commit])
+        session, start = self._clean(session, self._files(commit))
         diff = self._ended(session, start)
         changed = {p: d for p, d in diff.changed.items() if _kept(p, d)}
         end = {p: d for p, d in (dict(start) | changed).items() if p not in diff.deleted}
         return Sides(start, with_metadata(Tree(self.repository.name, commit, end, licence_of(start))))
+
+    def _files(self, commit: str) -> dict[str, bytes]:
+        """Kept for the sessions that began there as well; not for all commits of a long history."""
+        files = self.known.get(commit)
+        if files is None:
+            files = self.repository.files(commit)[0]
+            if sum(map(len, files.values())) > MAX_TREE:
+                raise Drop(f"the repository has over {MAX_TREE >> 20} MB of files")
+            if len(self.known) >= KNOWN:
+                self.known.clear()
+            self.known[commit] = files
+        return files
 
     def _clean(self, session: Session, files: Mapping[str, bytes]) -> tuple[Session, dict[str, bytes]]:
         """Session and files with the same placeholders for the same secrets, so that edits still fit."""
