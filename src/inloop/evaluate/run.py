@@ -54,20 +54,31 @@ class EvalSettings:
     """Per million sampled tokens."""
 
 
+Served = tuple[Opened, HarnessConfig, dict[str, Any]]
+"""An engine that serves the checkpoint, the harness to use, and what is known of both."""
+
+
 def evaluate(settings: EvalSettings, tasks: Path, out: Path) -> Results:
     """Collect what `out` does not hold yet, score all of it, write `results.json`."""
+    chosen(tasks, settings)  # a mistake in the tasks is told before an engine starts
+    with serving(settings) as served:
+        return evaluate_served(settings, tasks, out, served)
+
+
+def evaluate_served(settings: EvalSettings, tasks: Path, out: Path, served: Served) -> Results:
+    """The same with an engine that is there already: several sets of tasks, one start."""
     taskset, rows = chosen(tasks, settings)
-    with serving(settings) as (opened, harness, about):
-        recipe = Recipe(engine=opened.engine, config=harness, tokenizer=opened.tokenizer, owner=str(out))
-        rollouts = recipe.build()
-        collect(
-            list(taskset.tasks(rows)),
-            rollouts.run,
-            Plan(k=settings.k, seed=settings.seed, concurrency=settings.concurrency),
-            out,
-            scope=about["fingerprint"] + harness.hash(),
-            identity={"checkpoint": about, "harness": harness.hash(), "temperature": harness.temperature},
-        )
+    opened, harness, about = served
+    recipe = Recipe(engine=opened.engine, config=harness, tokenizer=opened.tokenizer, owner=str(out))
+    rollouts = recipe.build()
+    collect(
+        list(taskset.tasks(rows)),
+        rollouts.run,
+        Plan(k=settings.k, seed=settings.seed, concurrency=settings.concurrency),
+        out,
+        scope=about["fingerprint"] + harness.hash(),
+        identity={"checkpoint": about, "harness": harness.hash(), "temperature": harness.temperature},
+    )
     return write_results(settings, taskset, rows, out, about, harness)
 
 
@@ -166,8 +177,7 @@ def ground(rows: Sequence[Row]) -> str:
 
 
 @contextmanager
-def serving(settings: EvalSettings) -> Iterator[tuple[Opened, HarnessConfig, dict[str, Any]]]:
-    """An engine that serves the checkpoint, the harness to use, and what is known of both."""
+def serving(settings: EvalSettings) -> Iterator[Served]:
     if settings.engine.kind in ("embedded", "vllm"):
         start = origin(settings.model, settings.harness, other_harness=True)
         harness, about = start.harness, _about(settings.model, start)

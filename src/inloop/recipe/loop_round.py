@@ -16,8 +16,8 @@ from inloop.data.pipeline import build_folder
 from inloop.errors import DataError
 from inloop.evaluate.compare import Gate, Pair, compare_pair, gate
 from inloop.evaluate.results import NAME as RESULTS
-from inloop.evaluate.results import Results, load_results
-from inloop.evaluate.run import EvalSettings, chosen, evaluate, ground
+from inloop.evaluate.results import load_results
+from inloop.evaluate.run import EvalSettings, chosen, evaluate_served, ground, serving
 from inloop.files import append_json, read_json_lines, write_json
 from inloop.progress import console
 from inloop.recipe.loop_config import Ground, LoopConfig
@@ -163,25 +163,34 @@ class RoundRun:
         return str(self.state.root / promoted.checkpoint) if promoted else self.config.checkpoint
 
     def _do_evaluate(self) -> dict[str, Any]:
-        """Current and candidate on the same fixed tasks; scores of the current one are taken over where they are."""
-        scores = {}
-        for kind, where in self._grounds():
-            for name in ("current", "candidate"):
-                scores[f"{name}, {kind}"] = self._results(name, kind, where).pass_at_1
+        """Current and candidate on the same fixed tasks; what is scored already is taken over."""
+        for name in ("current", "candidate"):
+            self._evaluate(name)
+        scores = {
+            f"{name}, {kind}": load_results(self.scores(name, kind, where)[1]).pass_at_1
+            for kind, where in self._grounds()
+            for name in ("current", "candidate")
+        }
         return {"pass@1": scores}
+
+    def _evaluate(self, name: str) -> None:
+        """One start of an engine for all sets of tasks; an interrupted evaluation is filled up."""
+        asked = [(where.path, *self.scores(name, kind, where)) for kind, where in self._grounds()]
+        missing = [(path, settings, folder) for path, settings, folder in asked if not (folder / RESULTS).is_file()]
+        if missing:
+            with serving(missing[0][1]) as served:
+                for path, settings, folder in missing:
+                    evaluate_served(settings, path, folder, served)
 
     def _grounds(self) -> Iterator[tuple[str, Ground]]:
         yield "held_out", self.config.held_out
         if self.config.retention:
             yield "retention", self.config.retention
 
-    def _results(self, name: str, kind: str, where: Ground) -> Results:
-        """Scored once for the same checkpoint, tasks and settings; an interrupted evaluation is filled up."""
-        settings, folder = self.scores(name, kind, where)
-        return load_results(folder) if (folder / RESULTS).is_file() else evaluate(settings, where.path, folder)
-
     def scores(self, name: str, kind: str, where: Ground) -> tuple[EvalSettings, Path]:
-        """How a checkpoint is scored, and where its scores lie: with the round that made it."""
+        """How a checkpoint is scored, and where its scores lie: with the round that made it.
+
+        The folder is one for the same tasks and settings, so that scores that can be compared are made once."""
         promoted = self.state.promoted
         home = self.state.root / (f"rounds/{promoted.name}" if promoted else START)
         home, model = (self.folder, "") if name == "candidate" else (home, self.current or self.config.model)
@@ -209,4 +218,5 @@ class RoundRun:
         return {"promoted": verdict.promoted, "reasons": list(verdict.reasons), "points": effects}
 
     def _pair(self, kind: str, where: Ground) -> Pair:
-        return compare_pair(self._results("current", kind, where), self._results("candidate", kind, where))
+        current, candidate = (load_results(self.scores(n, kind, where)[1]) for n in ("current", "candidate"))
+        return compare_pair(current, candidate)
