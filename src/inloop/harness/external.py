@@ -52,8 +52,11 @@ while True:
 class ExternalAgent(Protocol):
     """One small file an agent."""
 
-    name: str
-    version: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
 
     def folders(self) -> tuple[Path, ...]:
         """What the sandbox has to see, read only, at the same path; installed on first use."""

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
+from inloop.build.starter.plan import MIX
 from inloop.config import load
 from inloop.data.pipeline import BuildConfig
 from inloop.errors import ConfigError
@@ -28,6 +29,8 @@ class TasksPart:
     source: str = ""
     """For the other builders: a folder, a git repository or URL, or pypi:NAME[==VERSION]."""
     n: int = 1200
+    misspellings: float = MIX["misspelling"]
+    """starter: share of the kind of bug whose traceback names it; the other kinds share the rest as they always do."""
     test_share: float = 0.15
     """Of the tasks; whole functions (commits) go to one split."""
 
@@ -57,6 +60,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.tasks.path is None and self.tasks.builder != "starter" and not self.tasks.source:
             raise ValueError(f"tasks.builder = {self.tasks.builder!r} needs tasks.source: a folder or pypi:NAME")
+        if not 0 <= self.tasks.misspellings < 1:
+            raise ValueError(f"tasks.misspellings = {self.tasks.misspellings} is no share in [0, 1)")
         for stage in self.stages:
             if stage not in STAGES:
                 raise ValueError(f"stages: unknown {stage!r}; known: {', '.join(STAGES)}")

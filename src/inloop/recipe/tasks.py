@@ -7,9 +7,12 @@ from pathlib import Path
 from inloop.build.builders import build_functions
 from inloop.build.commits import build_commits
 from inloop.build.starter.builder import build_starter
+from inloop.build.starter.plan import MIX
 from inloop.recipe.config import TasksPart
 from inloop.tasks.splits import By, assign
 from inloop.tasks.taskset import Taskset
+
+EASY = "misspelling"
 
 
 def make_tasks(part: TasksPart, out: Path, seed: int) -> Taskset:
@@ -17,7 +20,7 @@ def make_tasks(part: TasksPart, out: Path, seed: int) -> Taskset:
     if part.path is not None:
         return Taskset.open(part.path)
     if part.builder == "starter":
-        build_starter(out, part.n, seed, test_share=part.test_share)
+        build_starter(out, part.n, seed, mix=_mix(part.misspellings), test_share=part.test_share)
         Taskset.scan(out).save()
         return Taskset.open(out)
     if part.builder == "commits":
@@ -29,3 +32,9 @@ def make_tasks(part: TasksPart, out: Path, seed: int) -> Taskset:
     by: By = "commit" if part.builder == "commits" else "function"
     taskset.assign(assign(taskset.rows, shares, by=by, seed=seed, reset=True))
     return taskset
+
+
+def _mix(misspellings: float) -> dict[str, float]:
+    """Shares of the kinds of bugs, with that of the misspellings set."""
+    rest = (1 - misspellings) / (1 - MIX[EASY])
+    return {kind: misspellings if kind == EASY else share * rest for kind, share in MIX.items()}
