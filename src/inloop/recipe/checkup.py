@@ -10,7 +10,7 @@ from typing import Any, Literal
 from inloop.errors import InloopError
 from inloop.progress import bar
 
-EXTRAS = "pip install 'inloop[train,env,serve,data]', or `make quickstart` in a clone"
+EXTRAS = "pip install 'inloop[train,env,serve,report,data]', or `make quickstart` in a clone"
 State = Literal["ok", "note", "failed", "skipped"]
 
 

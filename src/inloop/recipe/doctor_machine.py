@@ -45,7 +45,7 @@ def packages() -> str:
 
     wrong = [said for text in importlib.metadata.requires("inloop") or () if (said := _unmet(Requirement(text)))]
     if wrong:
-        raise InloopError("; ".join(wrong), fix=f"{sys.executable} -m pip install -e '.[train,env,serve,data]'")
+        raise InloopError("; ".join(wrong), fix=f"{sys.executable} -m pip install -e '.[train,env,serve,report,data]'")
     names = ("torch", "transformers", "trl", "openenv")
     return ", ".join([f"Python {sys.version.split()[0]}", *(f"{n} {importlib.metadata.version(n)}" for n in names)])
 
