@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from build.session_writer import Call, chat, claude, codex
 
+from inloop.build.audit import Auditor
+from inloop.build.draft import Drop
+from inloop.build.git import Repository
 from inloop.build.session_patch import apply_edits
-from inloop.build.session_read import read_session
+from inloop.build.session_read import Session, read_session
+from inloop.build.session_replay import guess_root
 from inloop.build.session_steps import Step, is_test_run, looks_passed, only_tests, steps_of
-from inloop.build.sessions import SessionSource, build_sessions
+from inloop.build.sessions import Sessions, SessionSource, build_sessions
 from inloop.errors import TaskError
 from inloop.tasks.taskset import Taskset
 from inloop.trace.open import open_traces
@@ -115,6 +120,34 @@ def repo(pocket: Path, git: Git) -> Path:
 
 def on_disk(folder: Path) -> str:
     return "".join(p.read_text(errors="replace") for p in folder.rglob("*") if p.is_file())
+
+
+def test_where_a_session_began(repo: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2030-01-01T00:00:00Z")
+    (repo / "README.md").write_text("later\n")
+    git(repo, "add", "-A"), git(repo, "commit", "-qm", "later")
+    later, first = git(repo, "log", "--format=%H").split()
+    session = Session(key="k", trajectory="t", words="do it", steps=(), began=2.2e9)
+    with Repository.open(str(repo)) as repository:
+
+        def began(given: str = "", **kw: object) -> str:
+            work = Sessions(repository, given, None, tmp_path, 0, Auditor(False))
+            return work._began(replace(session, **kw))  # type: ignore[arg-type]
+
+        assert began() == later and began(began=1.85e9) == first and began(branch="gone") == later
+        assert began(commit=first[:10]) == first and began(later, began=0.0) == later
+        for kw, said in (
+            ({"began": 1e9}, "neither"),
+            ({"commit": "--all"}, "not in"),
+            ({"commit": "f" * 40}, "not in"),
+        ):
+            with pytest.raises(Drop, match=said):
+                began(**kw)
+
+
+def test_the_root_is_told_by_the_paths_that_name_files() -> None:
+    steps = [Step(kind="edit", path=p) for p in ("/testbed/pocket/money.py", "/testbed/new.py", "/tmp/x.py", "a.py")]
+    assert guess_root(steps, {"pocket/money.py": b""}) == "/testbed" and guess_root(steps, {}) == ""
 
 
 @pytest.mark.slow

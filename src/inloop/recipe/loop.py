@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from inloop import config as toml
@@ -14,7 +13,7 @@ from inloop.progress import console
 from inloop.recipe.loop_config import LoopConfig
 from inloop.recipe.loop_round import RoundRun
 from inloop.recipe.loop_state import CURRENT, Round, State
-from inloop.recipe.loop_watch import take_in, waiting
+from inloop.recipe.loop_watch import in_order, take_in, waiting
 
 CONFIG = "config.toml"
 
@@ -46,7 +45,7 @@ def _next(config: LoopConfig, state: State) -> Round | None:
     new = waiting(config.out, set(state.taken()))
     if len(new) < config.min_sessions:
         return None
-    return state.begin(tuple(new[: config.max_sessions or None]))
+    return state.begin(tuple(in_order(config.out, new)[: config.max_sessions or None]))
 
 
 def _of_round(config: LoopConfig, one: Round) -> LoopConfig:
@@ -80,11 +79,6 @@ def summary(state: State, ended: int) -> dict[str, Any]:
         "out": str(state.root),
         "ended": ended,
         "current": str(current) if current.is_symlink() else "",
-        "waiting": _count(state),
+        "waiting": len(waiting(state.root, set(state.taken()))),
         "rounds": [{k: v for k, v in asdict(r).items() if k != "sessions"} for r in state.rounds],
     }
-
-
-def _count(state: State) -> int:
-    ledger = Path(state.root / "traces")
-    return len(waiting(state.root, set(state.taken()))) if ledger.is_dir() else 0

@@ -52,6 +52,11 @@ def _stamp(source: Source) -> list[float]:
     return [source.bytes, _touched(source)]
 
 
-def waiting(root: Path, taken: set[str]) -> list[str]:
-    """Ids of imported trajectories that no round has had, oldest first."""
-    return [t.id for t in TrajectoryStore(root / "traces") if t.id not in taken]
+def waiting(root: Path, taken: set[str]) -> set[str]:
+    """Ids of imported trajectories that no round has had; told from the ledger's index, which is quick."""
+    return TrajectoryStore(root / "traces").ids() - taken if (root / "traces").is_dir() else set()
+
+
+def in_order(root: Path, ids: set[str]) -> list[str]:
+    """As they came in."""
+    return [t.id for t in TrajectoryStore(root / "traces") if t.id in ids]
