@@ -219,7 +219,7 @@ def test_what_cant_be_verified_is_counted(repo: Path, git: Git, tmp_path: Path) 
     }
     for name, calls in edits.items():
         chat(sessions / f"{name}.jsonl", f"Please do the {name} thing for me.", calls)
-    codex(sessions / "lost.jsonl", "Do it in another repository.", [("x", {"cmd": "pytest"}, "1 passed")],
+    codex(sessions / "lost.jsonl", "Do it in another repository.", [("x", {"cmd": "touch a && pytest"}, "1 passed")],
           cwd="/w", commit="0" * 40)  # fmt: skip
     source = SessionSource(repo=str(repo), commit="HEAD")
     report = build_sessions([sessions], source, tmp_path / "out", 10, workers=1)
