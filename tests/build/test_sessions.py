@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from build.session_writer import Call, chat, claude, codex
+from session_writer import Call, chat, claude, codex
 
 from inloop.build.audit import Auditor
 from inloop.build.draft import Drop

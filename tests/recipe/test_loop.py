@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build.session_writer import chat
 from harness.tiny_task import write_task
+from session_writer import chat
 
 from inloop.config import dump
 from inloop.errors import ConfigError, DataError
