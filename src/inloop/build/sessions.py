@@ -206,8 +206,13 @@ class Sessions:
         ), clean
 
     def _ended(self, session: Session, start: Mapping[str, bytes]) -> Diff:
+        """By the patch of the trace where that applies (long ones are clipped), else by the steps."""
         if session.patch:
-            return patched(session.patch, start)
+            try:
+                return patched(session.patch, start)
+            except Drop:
+                if not session.steps:
+                    raise
         diff, doing = replay(
             session.steps,
             start,
