@@ -26,6 +26,7 @@ from inloop.recipe.loop_round import LEDGER, RoundRun
 from inloop.recipe.loop_state import CURRENT, State
 from inloop.tasks.taskset import Taskset
 from inloop.trace.store import TrajectoryStore
+from inloop.train.sft import sft
 
 WORDS = ("alpha", "beta", "gamma", "delta", "omega")
 SECRET = "ghp_" + "kQ7wE2rT9yU4iO1pA6sD3fG8hJ5kL0zX2cV7"
@@ -166,6 +167,17 @@ def test_two_rounds_killed_in_the_first(place: Path) -> None:
     assert SECRET not in written
     assert "REDACTED_githubtoken" in written
     assert run_loop(config, once=True)["ended"] == 0  # nothing new: nothing is done again
+    goes_on_from(root / "rounds/0001/sft/checkpoints/last", root / "rounds/0002/data", config, place / "more")
+
+
+def goes_on_from(checkpoint: Path, data: Path, config: LoopConfig, out: Path) -> None:
+    """What a round does after a promotion: the adapter that is given is trained further, no fresh one."""
+    from safetensors.torch import load_file
+
+    sft(data, out, replace(config.sft, adapter=str(checkpoint), lr=1e-7))
+    given, after = (load_file(f / "adapter_model.safetensors") for f in (checkpoint, out / "checkpoints/last"))
+    assert given.keys() == after.keys() and all((given[k] - after[k]).abs().max() < 1e-5 for k in given)
+    assert any(given[k].abs().max() > 1e-4 for k in given if "lora_B" in k)  # a fresh one has zeros there
 
 
 def ready(place: Path, number: int, state: State, *, before: float, after: float, old: float = 1.0) -> RoundRun:
