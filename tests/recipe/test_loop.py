@@ -249,6 +249,13 @@ def test_a_config_says_what_is_wrong_with_it(place: Path) -> None:
         run_loop(replace(config, model="another"), once=True)
 
 
+def test_the_example_of_the_docs_resolves(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/loop.md").read_text().split("```toml\n")[1].split("```")[0]
+    (tmp_path / "loop.toml").write_text(text)
+    config = load_loop(tmp_path / "loop.toml")
+    assert config.tasks.repo and config.older and config.retention and config.retention.filter.split == "test"
+
+
 def test_sessions_that_still_go_on_are_left_for_later(place: Path) -> None:
     session(place / "sessions", "alpha"), session(place / "sessions", "beta")
     config: LoopConfig = load_loop(place / "loop.toml", ["watch.quiet_seconds=3600", "min_sessions=3"])
