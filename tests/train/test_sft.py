@@ -28,7 +28,6 @@ from inloop.train import checkpoint
 from inloop.train.lora import LoraSettings
 from inloop.train.run_folder import RunFolder
 from inloop.train.sft import sft, split_rows
-from inloop.train.sft_loop import ordered
 from inloop.train.sft_settings import SFTSettings
 
 pytestmark = pytest.mark.filterwarnings(
@@ -259,23 +258,8 @@ def test_task_success_decides_which_checkpoint_is_best(samples: Path, tiny_model
     assert best.step == 4 and best.metrics["success"] == 0.6 and checkpoint.read_about(trained.last).step == 6
 
 
-def test_by_length_pads_less_and_loses_nothing(tiny_model: Path) -> None:
-    rows = rows_of(tiny_model, 42)
-
-    def padding(order: list[Sample]) -> int:
-        batches = [[len(s.input_ids) for s in order[i : i + 4]] for i in range(0, len(order), 4)]
-        return sum(max(b) * len(b) - sum(b) for b in batches)
-
-    told = settings(tiny_model, order="by_length")
-    mine, again, other = (ordered(rows, dataclasses.replace(told, seed=seed)) for seed in (0, 0, 1))
-    assert sorted(s.id for s in mine) == sorted(s.id for s in rows)
-    assert [s.id for s in mine] == [s.id for s in again] != [s.id for s in other]
-    assert padding(mine) < padding(rows) / 2
-    assert ordered(rows, settings(tiny_model)) == rows
-
-
-def test_by_length_resumes_in_its_order(samples: Path, tiny_model: Path, tmp_path: Path) -> None:
-    told = settings(tiny_model, order="by_length", max_steps=6)
+def test_stopped_by_its_time_limit_and_resumed(samples: Path, tiny_model: Path, tmp_path: Path) -> None:
+    told = settings(tiny_model, max_steps=6)
     whole = sft(samples, tmp_path / "whole", told)
     sft(samples, tmp_path / "cut", dataclasses.replace(told, wall_seconds=1e-6))
     assert curve(tmp_path / "cut") == curve(whole.run)[:1]

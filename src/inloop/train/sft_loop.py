@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import resource
 import shutil
 import time
@@ -32,9 +31,6 @@ from inloop.train.lora import lora_config
 from inloop.train.run_folder import RunFolder
 from inloop.train.sft_settings import Evaluate, SFTSettings, Trained
 from inloop.train.sft_trainer import Collator, LeanSFTTrainer
-
-POOL = 16
-"""Batches whose samples are sorted together: enough to find like lengths, few enough to stay random."""
 
 
 def run(
@@ -77,7 +73,7 @@ def make_trainer(
     trainer = LeanSFTTrainer(
         model=model,
         args=arguments,
-        train_dataset=dataset(ordered(train, settings)),
+        train_dataset=dataset(train),
         eval_dataset=dataset(held_out) if held_out else None,
         processing_class=tokenizer,
         peft_config=lora_config(model, settings.lora) if fresh else None,
@@ -107,7 +103,6 @@ def _arguments(folder: RunFolder, train: list[Sample], settings: SFTSettings, *,
         # no truncation ever: rows that are too long were dropped, counted, when the samples were built
         max_length=max(settings.pack_tokens, longest) if settings.packing else None,
         packing=settings.packing,
-        train_sampling_strategy="sequential" if settings.order == "by_length" else "random",
         bf16=bf16,
         use_cpu=not gpu,
         ddp_backend="gloo" if not gpu and int(os.environ.get("WORLD_SIZE", "1")) > 1 else None,
@@ -125,20 +120,6 @@ def _arguments(folder: RunFolder, train: list[Sample], settings: SFTSettings, *,
         seed=settings.seed,
         data_seed=settings.seed,
     )
-
-
-def ordered(samples: list[Sample], settings: SFTSettings) -> list[Sample]:
-    """The order is made here and read in sequence, so that a resumed run finds its place in it."""
-    if settings.order != "by_length":
-        return samples
-    draw, size = random.Random(settings.seed), settings.batch * settings.accumulate
-    shuffled = draw.sample(samples, len(samples))
-    pools = [shuffled[i : i + POOL * size] for i in range(0, len(shuffled), POOL * size)]
-    alike = [sorted(pool, key=lambda s: len(s.input_ids)) for pool in pools]
-    batches = [pool[i : i + size] for pool in alike for i in range(0, len(pool), size)]
-    whole = [b for b in batches if len(b) == size]
-    draw.shuffle(whole)  # a short batch stays last: it must not shift the others
-    return [s for batch in [*whole, *(b for b in batches if len(b) < size)] for s in batch]
 
 
 def dataset(samples: list[Sample]) -> Dataset:

@@ -34,8 +34,6 @@ class SFTSettings:
     """Samples (packed rows with `packing`) a process a micro-step: what has to fit in memory at once."""
     accumulate: int = 2
     """Micro-steps a step; the loss is that of one batch of `batch * accumulate` samples."""
-    order: Literal["random", "by_length"] = "random"
-    """by_length: samples of like length share a batch, so that little is padding; the batches come shuffled."""
     packing: bool = False
     """Fill rows of `pack_tokens` with whole samples, kept apart by the attention."""
     pack_tokens: int = 4096
