@@ -30,7 +30,7 @@ class Compared:
         r = self.pair.comparison
         return (
             f"{self.pair.b} against {self.pair.a}: {r.verdict}, {100 * r.effect:+.1f} points "
-            f"[{100 * r.low:+.1f}, {100 * r.high:+.1f}], p = {r.p:.3f} over {r.tasks} tasks"
+            f"[{100 * r.low:+.1f}, {100 * r.high:+.1f}], p = {r.p:.2g} over {r.tasks} tasks"
         )
 
     def to_dict(self) -> dict[str, Any]:
