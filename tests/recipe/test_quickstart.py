@@ -69,7 +69,8 @@ def test_stopped_in_three_stages_and_gone_on_with(tmp_path: Path) -> None:
         assert summary["scores"][name]["tasks_scored"] == 3
     for folder in ("expert", "grpo", "evaluations/base", "evaluations/grpo"):
         good, skipped = read_trajectories(run.out / folder)
-        assert len({t.id for t in good}) == len(good) > 0 and not [s for s in skipped if s.kind == "duplicate"]
+        ids = [t.id for t in good]
+        assert len(set(ids)) == len(ids) > 0 and not [s for s in skipped if s.kind == "duplicate"]
     page = (run.out / "report.html").read_text("utf-8")
     assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
     assert not [x for x in leases() if str(run.out) in x.owner and x.alive]
