@@ -22,7 +22,7 @@ def by_name(findings: list[Any]) -> dict[str, Any]:
 
 
 def doctor(
-    *more: str, before: tuple[str, ...] = (), first: str = "", **env: str
+    *more: str, before: tuple[str, ...] = (), first: str = "pass", **env: str
 ) -> tuple[int, dict[str, dict[str, Any]]]:
     """(exit code, checks by name) of the command in a process of its own."""
     code = f"{first}; from inloop.cli.main import main; main()"
