@@ -7,7 +7,9 @@ export const current = () => shown;
 
 export async function show(key, turn, token) {
   if (shown?.key !== key) {
-    shown = await get("/api/rollout", { key });
+    const here = location.hash, got = await get("/api/rollout", { key });
+    if (location.hash !== here) return; // a late answer must not take the place of what was asked for since
+    shown = got;
     fill($("main"), ...page(shown));
     recolour();
   }
@@ -94,7 +96,8 @@ export function step(turn, token) {
 
 export async function group(key) {
   leave();
-  const g = await get("/api/group", { key });
+  const here = location.hash, g = await get("/api/group", { key });
+  if (location.hash !== here) return;
   const one = (r) => el("section", {}, el("a", { href: link(r.key) }, r.id),
     el("p", {}, el("span", { class: `tag ${r.verdict}` }, r.verdict || "not scored"), ` ${r.stop}, ${r.turns} turns`,
       el("br"), r.advantage === null ? "no advantage" : `advantage ${r.advantage.toFixed(3)}`),
