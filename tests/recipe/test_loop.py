@@ -20,9 +20,10 @@ from inloop.errors import ConfigError, DataError
 from inloop.evaluate.results import Results
 from inloop.evaluate.score import TaskScore, summarise
 from inloop.files import append_json
+from inloop.recipe.ledger import NAME as LEDGER
 from inloop.recipe.loop import run_loop
 from inloop.recipe.loop_config import LoopConfig, load_loop
-from inloop.recipe.loop_round import LEDGER, RoundRun
+from inloop.recipe.loop_round import RoundRun
 from inloop.recipe.loop_state import CURRENT, State
 from inloop.tasks.taskset import Taskset
 from inloop.trace.store import TrajectoryStore

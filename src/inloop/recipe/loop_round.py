@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ from inloop.evaluate.compare import Gate, Pair, compare_pair, gate
 from inloop.evaluate.results import NAME as RESULTS
 from inloop.evaluate.results import load_results
 from inloop.evaluate.run import EvalSettings, chosen, evaluate_served, ground, serving
-from inloop.files import append_json, read_json_lines, write_json
+from inloop.files import write_json
 from inloop.progress import console
+from inloop.recipe.ledger import Stages
 from inloop.recipe.loop_config import Ground, LoopConfig
 from inloop.recipe.loop_state import Round, State
 from inloop.tasks.taskset import INDEX, Taskset
@@ -30,7 +30,6 @@ from inloop.trace.trajectory import Trajectory
 from inloop.types import Reward, Verdict
 
 STAGES = ("tasks", "data", "sft", "evaluate", "gate")
-LEDGER = "stages.jsonl"
 START = "start"
 """Folder of what the loop began with, beside `rounds/`."""
 
@@ -42,7 +41,11 @@ class RoundRun:
     config: LoopConfig
     state: State
     one: Round
-    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stages: Stages = field(init=False)
+
+    @property
+    def done(self) -> dict[str, dict[str, Any]]:
+        return self.stages.done
 
     @property
     def folder(self) -> Path:
@@ -50,9 +53,7 @@ class RoundRun:
 
     def run(self) -> None:
         """Goes on where it was stopped, and closes the round. Raises what a stage raises."""
-        ledger = self.folder / LEDGER
-        if ledger.is_file():
-            self.done = {row["stage"]: row for _, row in read_json_lines(ledger)}
+        self.stages = Stages(self.folder)
         for name in STAGES:
             if name not in self.done:
                 self._stage(name)
@@ -65,11 +66,7 @@ class RoundRun:
 
     def _stage(self, name: str) -> None:
         console.print(f"[bold]round {self.one.number}: {name}[/bold]", highlight=False)
-        began = time.monotonic()
-        stage: Callable[[], dict[str, Any]] = getattr(self, f"_do_{name}")
-        row = {"stage": name, **stage(), "seconds": round(time.monotonic() - began, 1)}
-        append_json(self.folder / LEDGER, row)
-        self.done[name] = row
+        self.stages.do(name, getattr(self, f"_do_{name}"))
 
     def _close(self, verdict: Gate, checkpoint: str) -> None:
         facts = {name: {k: v for k, v in row.items() if k != "stage"} for name, row in self.done.items()}

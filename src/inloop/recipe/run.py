@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import resource
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +15,13 @@ from inloop.evaluate.compare import compare_pair
 from inloop.evaluate.results import NAME as RESULTS
 from inloop.evaluate.results import load_results
 from inloop.evaluate.run import evaluate
-from inloop.files import append_json, locked, read_json_lines, write_json
+from inloop.files import locked, write_json
 from inloop.harness.policy import make_policy
 from inloop.progress import console
 from inloop.recipe.budget import Budget
 from inloop.recipe.config import STAGES, Recipe
 from inloop.recipe.doctor import diagnose
+from inloop.recipe.ledger import Stages
 from inloop.recipe.tasks import make_tasks
 from inloop.rollout.collect import Plan, collect
 from inloop.rollout.expert import Expert
@@ -31,8 +30,8 @@ from inloop.sandbox.base import Backend
 from inloop.tasks.taskset import Taskset
 from inloop.verify.verifier import Verifier
 
-LEDGER = "stages.jsonl"
 COMPARISON = "comparison.json"
+DERIVED = ("compare", "report")
 BEYOND = ("grpo", "evaluate", "compare")
 """Stages that are left out, not begun, once a budget is spent; a later run without one does them."""
 
@@ -46,19 +45,24 @@ class RecipeRun:
     backend: Backend
     force: bool = False
     budget: Budget = field(default_factory=lambda: Budget(0.0))
-    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    stages: Stages = field(init=False)
+    ran: bool = field(default=False, init=False)
+    """A stage was done by this object: what is derived from all of them is made anew."""
+
+    @property
+    def done(self) -> dict[str, dict[str, Any]]:
+        return self.stages.done
 
     def run(self) -> dict[str, Any]:
         """Returns what the closing table shows. Raises what a stage raises; a later run goes on there."""
         with locked(self.out, "inloop recipe"):
             self._same_recipe()
-            ledger = self.out / LEDGER
-            if ledger.exists():
-                self.done = {row["stage"]: row for _, row in read_json_lines(ledger)}
+            self.stages = Stages(self.out)
             self.budget.spent = sum(row["seconds"] for row in self.done.values())
-            stages = [s for s in STAGES if s in self.recipe.stages]
-            for number, name in enumerate(stages, 1):
-                self._stage(number, len(stages), name)
+            names = [s for s in STAGES if s in self.recipe.stages]
+            for number, name in enumerate(names, 1):
+                self._stage(number, len(names), name)
             return self.summary()
 
     def _same_recipe(self) -> None:
@@ -69,19 +73,15 @@ class RecipeRun:
         toml.save(self.recipe, file)
 
     def _stage(self, number: int, count: int, name: str) -> None:
-        if name in self.done:
+        if name in self.done and not (self.ran and name in DERIVED):
             console.print(f"[dim]{number}/{count} {name}: done before[/dim]", highlight=False)
             return
         if self.budget.gone() and name in BEYOND:
             console.print(f"{number}/{count} {name}: left out, the budget is spent", highlight=False)
             return
         console.print(f"[bold]{number}/{count} {name}[/bold]", highlight=False)
-        began = time.monotonic()
-        stage: Callable[[], dict[str, Any]] = getattr(self, f"_do_{name}")
-        facts = stage()
-        row = {"stage": name, "seconds": round(time.monotonic() - began, 1), **facts}
-        append_json(self.out / LEDGER, row)
-        self.done[name] = row
+        self.stages.do(name, getattr(self, f"_do_{name}"))
+        self.ran = True
 
     @property
     def tasks(self) -> Path:
