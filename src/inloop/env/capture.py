@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import threading
-import time
 from typing import Any
 
-from inloop.engine.server import bind
-from inloop.errors import InloopError
-from inloop.harness.capture import closing_with_server
+from inloop.harness.capture import CaptureServer
 
 
 class CaptureProxy:
@@ -18,30 +14,9 @@ class CaptureProxy:
     def __init__(
         self, *, llm_url: str, model: str, token: str | None, sampling: dict[str, Any] | None, max_turn_tokens: int
     ) -> None:
-        import uvicorn
-        from openenv.core.harness.capture.server import create_app
-
         self.model, self.sampling = model, sampling
-        self._app = create_app(
-            llm_url=f"{llm_url.rstrip('/').removesuffix('/v1')}/v1",
-            model=model,
-            api_key=token,
-            max_output_tokens=max_turn_tokens,
-            admin_key=secrets.token_urlsafe(24),  # an agent must not open or read sessions
-        )
-        self._registry = self._app.state.registry
-        self._app.router.lifespan_context = closing_with_server(self._app.state.inference)
-        self._socket = bind("127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        self._server = uvicorn.Server(uvicorn.Config(self._app, log_level="error", access_log=False))
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="capture", daemon=True
-        )  # fmt: skip
-        self._thread.start()
-        while not self._server.started:
-            if not self._thread.is_alive():
-                raise InloopError("the capture proxy did not start", fix="look for a missing package")
-            time.sleep(0.01)
+        self._server = CaptureServer(llm_url=llm_url, model=model, token=token, max_turn_tokens=max_turn_tokens)
+        self._registry, self.url = self._server.registry, self._server.url
 
     def open(self, calls: int) -> Any:
         """A session of at most `calls` model calls."""
@@ -69,6 +44,4 @@ class CaptureProxy:
         self._registry.delete(session.session_id)
 
     def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(10)
-        self._socket.close()
+        self._server.close()

@@ -23,20 +23,61 @@ from inloop.trace.trajectory import Node
 from inloop.types import Call, Message, Text, message
 
 SOCKET = "api.sock"
+START_SECONDS = 60.0
+
+
+class CaptureServer:
+    """OpenEnv's capture app in a thread of its own: on a unix socket at `uds`, else on a free port of loopback."""
+
+    def __init__(
+        self, *, llm_url: str, model: str, token: str | None, max_turn_tokens: int, uds: Path | None = None
+    ) -> None:
+        import uvicorn
+
+        from inloop.engine.server import bind
+
+        try:
+            from openenv.core.harness.capture.server import create_app
+        except ImportError:
+            raise InloopError("captured agents need OpenEnv", fix="pip install 'inloop[env,serve]'") from None
+        app = create_app(
+            llm_url=f"{llm_url.rstrip('/').removesuffix('/v1')}/v1",
+            model=model,
+            api_key=token,
+            max_output_tokens=max_turn_tokens,
+            admin_key=secrets.token_urlsafe(24),  # an agent must not open or read sessions
+        )
+        self.registry = app.state.registry
+        app.router.lifespan_context = closing_with_server(app.state.inference)
+        self._socket = None if uds else bind("127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1" if self._socket else ""
+        config = uvicorn.Config(app, uds=str(uds) if uds else None, log_level="error", access_log=False)
+        self._server = uvicorn.Server(config)
+        sockets = [self._socket] if self._socket else None
+        self._thread = threading.Thread(target=self._server.run, args=(sockets,), name="capture", daemon=True)
+        self._thread.start()
+        self._await()
+
+    def _await(self) -> None:
+        until = time.monotonic() + START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > until:
+                raise InloopError("the capture proxy did not start", fix="look for a full disk or a missing package")
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+        if self._socket:
+            self._socket.close()
 
 
 class CaptureGateway:
     """Engine -> HTTP server on loopback (with a token) -> capture proxy on a unix socket; one for all sessions."""
 
     def __init__(self, engine: Engine, tokenizer: Path, *, temperature: float, max_turn_tokens: int) -> None:
-        import uvicorn
-
         from inloop.engine.server import EngineServer
 
-        try:
-            from openenv.core.harness.capture.server import create_app
-        except ImportError:
-            raise InloopError("external agents need OpenEnv", fix="pip install 'inloop[env,serve]'") from None
         self._engine = engine
         self.model = engine.info().model
         self.temperature = temperature
@@ -44,30 +85,15 @@ class CaptureGateway:
         self._server = EngineServer(_submitting(engine, tokenizer), token=token).start()
         self.folder = Path(tempfile.mkdtemp(prefix="inloop-capture-"))
         self.folder.chmod(0o755)
-        app = create_app(
-            llm_url=f"{self._server.url}/v1",
+        self._proxy = CaptureServer(
+            llm_url=self._server.url,
             model=self.model,
-            api_key=token,
-            max_output_tokens=max_turn_tokens,
-            admin_key=secrets.token_urlsafe(24),  # the agent must not open or read sessions
+            token=token,
+            max_turn_tokens=max_turn_tokens,
+            uds=self.folder / SOCKET,
         )
-        self._registry = app.state.registry
-        app.router.lifespan_context = closing_with_server(app.state.inference)
-        config = uvicorn.Config(app, uds=str(self.folder / SOCKET), log_level="error", access_log=False)
-        self._proxy = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._proxy.run, name="capture", daemon=True)
-        self._thread.start()
-        self._await_socket()
-
-    def _await_socket(self) -> None:
-        for _ in range(1000):
-            if self._proxy.started:
-                (self.folder / SOCKET).chmod(0o666)
-                return
-            if not self._thread.is_alive():
-                break
-            time.sleep(0.01)
-        raise InloopError("the capture proxy did not start", fix="look for a full disk or a missing package")
+        (self.folder / SOCKET).chmod(0o666)
+        self._registry = self._proxy.registry
 
     def open(self, name: str, *, max_calls: int) -> str:
         """A new session; returns the API key that the agent is given. Sampling is the harness's, not the agent's."""
@@ -90,8 +116,7 @@ class CaptureGateway:
         return read_capture(session)
 
     def close(self) -> None:
-        self._proxy.should_exit = True
-        self._thread.join(10)
+        self._proxy.close()
         self._server.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
