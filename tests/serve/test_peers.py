@@ -61,8 +61,6 @@ def test_curl(server: Running, name: str) -> None:
 
 def test_llm(server: Running, tmp_path: Path) -> None:
     llm = Path(sys.executable).with_name("llm")
-    if not llm.is_file():
-        pytest.skip("llm is not installed: pip install llm")
     path = f"{llm.parent}:{os.environ['PATH']}"
     ran = run(["bash", "-ec", example("llm", server)], LLM_USER_PATH=str(tmp_path), PATH=path)
     assert ran.returncode == 0, ran.stderr

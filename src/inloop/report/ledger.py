@@ -46,6 +46,9 @@ class Ledger:
 
     def __init__(self, path: Path, kinds: dict[str, str] | None = None) -> None:
         self.path, self.kinds = path, kinds or {}
+        self._begin()
+
+    def _begin(self) -> None:
         self.entries: list[Entry] = []
         self.by_id: dict[str, Entry] = {}
         self.read = 0
@@ -56,7 +59,7 @@ class Ledger:
         """Read on for at most so long; True when the end was reached. A line still being written is left."""
         try:
             if self.path.stat().st_size < self.read:  # written anew
-                self.__init__(self.path, self.kinds)  # type: ignore[misc]
+                self._begin()
             with self.path.open("rb") as file:
                 return self._read_on(file, time.monotonic() + seconds)
         except FileNotFoundError:
