@@ -28,7 +28,7 @@ RECORD = HarnessConfig(tools=("bash", "read", "edit", "test", "submit")).record(
 def ledger(tmp_path: Path) -> Path:
     """Five good episodes, one repeated, one failed, one torn line."""
     trajectories = [episode(f"t{i}", bug=f"a - b - {i} " + f"x{i} " * 30) for i in range(5)]
-    trajectories.append(dataclasses.replace(trajectories[0], id="again"))
+    trajectories.append(dataclasses.replace(trajectories[0], id="t9-again"))
     failed = episode("failed", bug="nothing")
     failed.reward = None
     for trajectory in [*trajectories, failed]:

@@ -41,7 +41,7 @@ def told(item: Planted, number: int) -> Trajectory:
         for i, m in enumerate(said)
     ]
     reward = Reward(value=1.0, verdict=Verdict.PASSED)
-    return Trajectory(id=f"t{number}", nodes=nodes, task_id=f"t{number}", reward=reward, stop=StopReason.SUBMITTED)
+    return Trajectory(id=f"t{number:02}", nodes=nodes, task_id=f"t{number}", reward=reward, stop=StopReason.SUBMITTED)
 
 
 def pieces(sample: Sample, tokenizer: Any) -> list[str]:

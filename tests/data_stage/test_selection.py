@@ -57,6 +57,12 @@ def test_reward_has_to_be_verified() -> None:
     assert reasons(group, min_reward=None) == {}
 
 
+def test_the_order_in_which_rollouts_ended_changes_nothing() -> None:
+    group = [rewarded(name, 1.0) for name in "dbace"]
+    twin = dataclasses.replace(group[0], id="z")
+    assert run([*group, twin])[0] == run([twin, *reversed(group)])[0] == ["a", "b", "c", "d", "e"]
+
+
 def test_faults_and_odd_content_never_train() -> None:
     fault, cancelled, picture, empty = (episode(n, bug=n) for n in ("f", "c", "p", "e"))
     fault.stop, cancelled.stop = StopReason.SANDBOX_FAULT, StopReason.CANCELLED
@@ -113,7 +119,7 @@ def test_cap_per_task_keeps_the_shortest() -> None:
     group[0].nodes = group[0].nodes[:11]
     group[2].nodes = group[2].nodes[:9]
     kept, drops = run(group, SelectConfig(near_duplicates=0, per_task=2))
-    assert kept == ["t0", "t2", "other"] and drops.reasons("trajectory") == {"more than 2 of one task": 1}
+    assert kept == ["other", "t0", "t2"] and drops.reasons("trajectory") == {"more than 2 of one task": 1}
 
 
 def mixed(**counts: int) -> list[Trajectory]:

@@ -63,6 +63,12 @@ def test_recovery_counts_only_episodes_with_a_failing_test() -> None:
     assert summary["recovery"] == {"episodes": 2, "passed": 1, "rate": 0.5}
 
 
+def test_valid_calls_are_a_share_of_turns_with_the_task_as_the_unit() -> None:
+    rows = [rollout("a", 0, 0.0, invalid_calls=3), rollout("a", 1, 0.0), rollout("b", 2, 1.0, invalid_calls=9)]
+    summary = summarise(score_tasks([TaskFacts(id="a"), TaskFacts(id="b")], rows), rows, k=2)
+    assert (summary["valid_calls"]["mean"], summary["valid_calls"]["tasks"]) == (0.25, 2)
+
+
 def test_zero_tasks_and_all_faults_have_no_rate() -> None:
     nothing, faults = results("m", {}), results("n", {"a": [None, None]})
     for one in (nothing, faults):

@@ -108,6 +108,24 @@ def test_a_deadline_kills_the_command_and_not_the_sandbox(opened: Callable[..., 
     assert box.run("cat a.txt").stdout == "pristine\n"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 60; touch after",
+        "sleep 60 | true && touch after",
+        "sleep 60 && touch after",
+        "(sleep 60; touch after); touch after",
+        "bash -c 'sleep 60; touch after'; touch after",
+        "while sleep 60 || true; do touch after; done",
+        "sleep 60\ntouch after",
+    ],
+)
+def test_nothing_of_a_line_goes_on_after_its_deadline(opened: Callable[..., Sandbox], command: str) -> None:
+    box = opened()
+    assert box.run(command, timeout=0.4).limit == "wall"
+    assert box.run("ls").stdout.split() == ["a.txt", "sub"]
+
+
 def test_output_is_cut_in_the_middle_and_says_so(opened: Callable[..., Sandbox]) -> None:
     result = opened().run("seq 10000")
     assert result.clipped and result.stdout.startswith("1\n2\n") and result.stdout.endswith("\n10000\n")

@@ -180,3 +180,10 @@ def test_a_run_folder_that_sandboxes_can_not_reach(run_folder: Path, monkeypatch
     monkeypatch.setenv("INLOOP_RUN_DIR", str(run_folder / "shut" / "inside"))
     with pytest.raises(SandboxFault, match="can't be reached"):
         lease.run_folder()
+
+
+def test_a_run_folder_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("INLOOP_RUN_DIR", str(tmp_path / "file" / "run"))
+    with pytest.raises(SandboxFault, match=r"leases can't be kept in .*Not a directory"):
+        lease.run_folder()

@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from inloop.data.sample import MASKED, Sample
 from inloop.errors import DataError
 from inloop.trace.trajectory import Trajectory
 from inloop.train.advise import advise, expected_mixed
 from inloop.train.curriculum import Curriculum
-from inloop.train.groups import RewardConfig, advantages, score
+from inloop.train.groups import RewardConfig, advantages, level, score
 from inloop.types import Reward, StopReason, Verdict
 
 
@@ -39,6 +40,19 @@ def test_advantages_are_centred_and_scaled_over_the_scored() -> None:
     kept = [a for a in made.advantages if a is not None]
     assert sum(kept) == pytest.approx(0, abs=1e-9) and kept[0] == pytest.approx(math.sqrt(2), rel=1e-6)
     assert list(advantages(group(1.0, 0.0), "none").advantages) == [0.5, -0.5]
+
+
+def test_a_long_failure_weighs_no_more_than_a_short_pass() -> None:
+    def row(rollout: str, trained: int, advantage: float) -> Sample:
+        ids = list(range(trained + 2))
+        labels = [MASKED, MASKED, *ids[2:]]
+        return Sample(id=f"{rollout}#{trained}", trajectory=rollout, input_ids=ids, labels=labels, advantage=advantage)
+
+    rows = [row("pass", 10, 1.0), row("fail", 20, -1.0), row("fail", 10, -1.0)]  # the failure is in two contexts
+    level(rows)
+    pull = [(s.advantage or 0.0) * s.trained for s in rows]
+    assert pull[0] == pytest.approx(20.0) and pull[1] + pull[2] == pytest.approx(-20.0)
+    assert rows[1].advantage == rows[2].advantage
 
 
 @pytest.mark.parametrize(

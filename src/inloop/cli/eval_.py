@@ -90,10 +90,27 @@ def _show(results: Results, to: Path, json: bool) -> None:
         table.add_row("ceiling", f"{s['ceiling']['solved']} of {s['ceiling']['audited']} oracles pass")
     table.add_row("faults", ", ".join(f"{n} {why}" for why, n in s["faults"].items()) or "none")
     table.add_row("stops", ", ".join(f"{n} {why}" for why, n in s["stops"].items()))
+    for name, text in _conduct(s).items():
+        table.add_row(name, text)
     for kind, score in s["by_kind"].items():
         table.add_row(f"  {kind}", f"{percent(score)} over {score['tasks']}")
     console.out.print(table)
     console.closing(str(to / NAME), f"inloop compare OTHER {to}")
+
+
+def _conduct(s: dict[str, Any]) -> dict[str, str]:
+    """How the episodes went; what an older results.json does not have is left out."""
+    out = {}
+    if s.get("valid_calls", {}).get("mean") is not None:
+        out["turns with a valid call"] = percent(s["valid_calls"])
+    if s.get("recovery", {}).get("episodes"):
+        out["passed after a failing test"] = f"{s['recovery']['passed']} of {s['recovery']['episodes']} episodes"
+    means = [("turns", "turns_mean"), ("tokens", "sampled_tokens_mean"), ("seconds", "seconds_mean")]
+    if mean := [f"{s[key]:.1f} {unit}" for unit, key in means if s.get(key) is not None]:
+        out["a rollout, mean"] = ", ".join(mean)
+    if "cost" in s:
+        out["cost"] = f"{s['cost']['total']:.4f}"
+    return out
 
 
 def _show_matrix(cells: list[Cell], to: Path, json: bool) -> None:

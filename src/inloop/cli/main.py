@@ -45,6 +45,10 @@ COMMANDS = {
 """name -> help; the command lives in `inloop.cli.<name>_` when the file exists."""
 
 
+INTERRUPTED = 130
+"""How typer ends on Ctrl-C, without a word."""
+
+
 class LazyGroup(typer.core.TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for name in COMMANDS if importlib.util.find_spec(f"inloop.cli.{name}_")]
@@ -84,9 +88,10 @@ def main() -> None:
         if error.fix:
             error_console.print(f"[yellow]fix[/yellow]   {escape(error.fix)}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        error_console.print("stopped; what was finished is kept")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            error_console.print("stopped; what was finished is kept")
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from inloop.data.drops import Drops
@@ -60,24 +60,34 @@ Screen = Callable[[Trajectory], str]
 def select(
     trajectories: Iterable[Trajectory], config: SelectConfig, drops: Drops, screens: Iterable[Screen] = ()
 ) -> list[Trajectory]:
-    """Keep the good ones, in their order. `screens` come after the cheap checks: decontamination, for one."""
-    asked: list[Screen] = [lambda t: quality(t, config)]
-    if config.duplicates:
-        asked.append(_exact())
+    """Keep the good ones. `screens` come after the cheap checks: decontamination, for one.
+
+    In the order of their ids: a ledger is in the order in which rollouts ended, which no seed fixes."""
+    good = _screened(_counted(trajectories, drops), [lambda t: quality(t, config)], drops)
+    asked: list[Screen] = [_exact()] if config.duplicates else []
     asked += screens
     if config.near_duplicates:
         asked.append(NearDuplicates(config.near_duplicates))
-    kept: list[Trajectory] = []
-    for trajectory in trajectories:
-        drops.trajectories += 1
-        reason = next((r for screen in asked if (r := screen(trajectory))), "")
-        if reason:
-            drops.drop("trajectory", trajectory.id, reason)
-        else:
-            kept.append(trajectory)
+    kept = _screened(sorted(good, key=lambda t: t.id), asked, drops)
     for narrow in (_cap_tasks, _top_sources, _mix, _limit):
         kept = narrow(kept, config, drops)
     return kept
+
+
+def _counted(trajectories: Iterable[Trajectory], drops: Drops) -> Iterator[Trajectory]:
+    for trajectory in trajectories:
+        drops.trajectories += 1
+        yield trajectory
+
+
+def _screened(trajectories: Iterable[Trajectory], screens: list[Screen], drops: Drops) -> list[Trajectory]:
+    out: list[Trajectory] = []
+    for trajectory in trajectories:
+        if reason := next((r for screen in screens if (r := screen(trajectory))), ""):
+            drops.drop("trajectory", trajectory.id, reason)
+        else:
+            out.append(trajectory)
+    return out
 
 
 def quality(trajectory: Trajectory, config: SelectConfig) -> str:

@@ -88,6 +88,7 @@ def summarise(rows: Sequence[TaskScore], trajectories: Sequence[Trajectory], *, 
         "stops": dict(Counter(t.stop.value if t.stop else "unknown" for t in trajectories)),
         "verdicts": dict(Counter(t.reward.verdict.value for t in trajectories if t.reward)),
         "recovery": recovery(trajectories),
+        "valid_calls": interval(valid_calls(trajectories)),
         **_means(trajectories),
         "by_kind": _by(scored, lambda r: r.kind or "-"),
         "by_difficulty": _by(scored, lambda r: "-" if r.difficulty is None else f"{r.difficulty:.1f}"),
@@ -115,6 +116,15 @@ def recovery(trajectories: Sequence[Trajectory]) -> dict[str, float | int | None
     met = [t for t in trajectories if t.counts.get("test_failures", 0) > 0 and t.reward and t.reward.value is not None]
     passed = sum(t.reward.value >= 1.0 for t in met if t.reward and t.reward.value is not None)
     return {"episodes": len(met), "passed": passed, "rate": passed / len(met) if met else None}
+
+
+def valid_calls(trajectories: Sequence[Trajectory]) -> list[float]:
+    """Of each task, the share of its turns that are a call which can be read and run; a turn without a call is not."""
+    turns, invalid = Counter[str](), Counter[str]()
+    for t in trajectories:
+        turns[t.task_id or ""] += t.counts.get("turns", 0)
+        invalid[t.task_id or ""] += min(t.counts.get("invalid_calls", 0), t.counts.get("turns", 0))
+    return [1 - invalid[task] / count for task, count in turns.items() if count]
 
 
 def _faults(trajectories: Sequence[Trajectory]) -> dict[str, int]:

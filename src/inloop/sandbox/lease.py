@@ -29,8 +29,12 @@ def run_folder() -> Path:
     else:
         session = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")
         folder = session / "inloop" if session.is_dir() and os.access(session, os.W_OK) else Path(f"/tmp/inloop-{uid}")
-    for path in (folder, folder / "leases", folder / "stage", folder / "uids"):
-        path.mkdir(mode=0o711, parents=True, exist_ok=True)
+    try:
+        for path in (folder, folder / "leases", folder / "stage", folder / "uids"):
+            path.mkdir(mode=0o711, parents=True, exist_ok=True)
+    except OSError as error:
+        fix = "set INLOOP_RUN_DIR to a folder that you can write to"
+        raise SandboxFault(f"the leases can't be kept in {folder}: {error.strerror}", fix=fix) from error
     if folder.is_symlink() or folder.stat().st_uid != uid:
         raise SandboxFault(
             f"{folder} belongs to somebody else", fix="remove it, or set INLOOP_RUN_DIR to a folder of yours"

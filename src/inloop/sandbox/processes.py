@@ -64,6 +64,7 @@ class Processes:
     def kill_new(self, before: set[int]) -> bool:
         """Kill all that a command started: whatever was not there `before` it and descends from nothing that was.
 
+        A parent before its children: a shell whose command was killed would go on with the rest of the line.
         False when new ones keep coming; then the whole sandbox has to end."""
         for _ in range(ROUNDS):
             targets = self._new(before)
@@ -77,11 +78,12 @@ class Processes:
     def _new(self, before: set[int]) -> list[int]:
         ours = {INIT, self.shell}
         table, spared = self.table(), before - ours
-        return [
+        found = [
             pid
             for pid, process in table.items()
             if pid not in before | ours and process.state not in "ZX" and not _descends(pid, spared, table)
         ]
+        return sorted(found, key=lambda pid: len(_ancestors(pid, table)))
 
     def kill(self, pid: int) -> None:
         with contextlib.suppress(OSError):
@@ -93,11 +95,13 @@ class Processes:
 
 
 def _descends(pid: int, ancestors: set[int], table: dict[int, Process]) -> bool:
-    for _ in range(len(table)):
-        process = table.get(pid)
-        if process is None or pid in (0, INIT):
-            return False
+    return not ancestors.isdisjoint(_ancestors(pid, table))
+
+
+def _ancestors(pid: int, table: dict[int, Process]) -> list[int]:
+    """The parent first; a table read while processes come and go may hold a ring."""
+    out: list[int] = []
+    while (process := table.get(pid)) and pid != INIT and process.parent not in out:
         pid = process.parent
-        if pid in ancestors:
-            return True
-    return False
+        out.append(pid)
+    return out

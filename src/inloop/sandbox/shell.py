@@ -61,7 +61,11 @@ CHANGES_SHELL = re.compile(
 
 
 def is_plain(command: str) -> bool:
-    """Whether the kept shell itself can run it: one pipeline, or some with `&&`, that could change it only by `cd`."""
+    """Whether the kept shell itself can run it: one pipeline, or commands with `&&`, that could change it only by `cd`.
+
+    Not both: a pipeline has the status of its last command, so `&&` would go on after the first was killed."""
+    if "|" in command and "&&" in command:
+        return False
     return bool(PLAIN.match(command)) and not CHANGES_SHELL.search(command)
 
 

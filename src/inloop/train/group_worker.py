@@ -32,7 +32,7 @@ from inloop.trace.store import TrajectoryStore
 from inloop.trace.trajectory import Trajectory
 from inloop.train.curriculum import Curriculum
 from inloop.train.group_plan import NAME, Plan, Planned
-from inloop.train.groups import Group, RewardConfig, advantages, recovered, score
+from inloop.train.groups import Group, RewardConfig, advantages, level, recovered, score
 from inloop.train.receipt import Witness, witness
 from inloop.verify.verifier import Verifier
 
@@ -60,6 +60,7 @@ class WorkerSpec:
     max_staleness: int
     concurrency: int
     scale: Any = "std"
+    weigh: str = "rollouts"
     seed: int = 0
     uniform: bool = False
     canary_rate: float = 0.0
@@ -280,6 +281,8 @@ class GroupWorker:
                     continue
                 report.samples.append(sample)
                 report.witnessed[sample.id] = witness(sample, trajectory)
+        if self.spec.weigh == "rollouts":
+            level(report.samples)
         for kind in ("trajectory", "sample"):
             report.drops.update(builder.drops.reasons(kind))
         report.drops.update({f"message: {why}": n for why, n in builder.drops.untrained.items()})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from inloop.data.sample import Sample
 from inloop.trace.trajectory import Trajectory
 
 FLAT = 1e-6
@@ -98,3 +100,17 @@ def advantages(scored: Sequence[Scored], scale: Literal["std", "none"] = "std") 
     by = std + 1e-8 if scale == "std" else 1.0
     out = tuple(None if s.reward is None else (s.reward - mean) / by for s in scored)
     return Group(scored=tuple(scored), advantages=out, mean=mean, std=std)
+
+
+def level(samples: Sequence[Sample]) -> None:
+    """Scale the advantages of a group's rows so that each rollout weighs the same, however many tokens it has.
+
+    The loss is a mean over tokens. Failures are long, so their advantages would outweigh those of the passes, and
+    what both of them say, the form of a call first, would be unlearnt."""
+    tokens: Counter[str] = Counter()
+    for sample in samples:
+        tokens[sample.trajectory] += sample.trained
+    mean = tokens.total() / max(len(tokens), 1)
+    for sample in samples:
+        if sample.advantage is not None and tokens[sample.trajectory]:
+            sample.advantage *= mean / tokens[sample.trajectory]

@@ -136,6 +136,7 @@ def _worker_spec(
         max_staleness=config.max_staleness,
         concurrency=config.concurrency,
         scale=config.scale,
+        weigh=config.weigh,
         seed=config.seed,
         uniform=config.curriculum.order == "uniform",
         canary_rate=config.curriculum.canary_rate,

@@ -43,12 +43,16 @@ class GrpoConfig:
     groups_per_step: int = 8
     group_size: int = 8
     learning_rate: float = 1e-5
+    schedule: Literal["constant", "linear"] = "constant"
+    """linear: down to 0 at the last step, so that the last updates, as noisy as any, decide less."""
     warmup_steps: int = 0
     micro_batch: int = 16
     """Samples that one forward packs."""
     clip_low: float = 0.2
     clip_high: float = 0.28
     scale: Literal["std", "none"] = "std"
+    weigh: Literal["rollouts", "tokens"] = "rollouts"
+    """What counts alike in the loss: every rollout of a group, or every token, where long failures outweigh passes."""
     max_staleness: int = 1
     """Steps between sampling and training; 0 is synchronous."""
     concurrency: int = 32

@@ -148,7 +148,7 @@ def arguments(config: GrpoConfig, start: Origin, folder: RunFolder) -> Any:
         num_generations=config.group_size,
         token_budget=0,
         learning_rate=config.learning_rate,
-        lr_scheduler_type="constant_with_warmup" if config.warmup_steps else "constant",
+        lr_scheduler_type="linear" if config.schedule == "linear" else "constant_with_warmup",
         warmup_steps=config.warmup_steps,
         epsilon=config.clip_low,
         epsilon_high=config.clip_high,
