@@ -120,7 +120,8 @@ def recovery(trajectories: Sequence[Trajectory]) -> dict[str, float | int | None
 
 def valid_calls(trajectories: Sequence[Trajectory]) -> list[float]:
     """Of each task, the share of its turns that are a call which can be read and run; a turn without a call is not."""
-    turns, invalid = Counter[str](), Counter[str]()
+    turns: defaultdict[str, float] = defaultdict(float)
+    invalid: defaultdict[str, float] = defaultdict(float)
     for t in trajectories:
         turns[t.task_id or ""] += t.counts.get("turns", 0)
         invalid[t.task_id or ""] += min(t.counts.get("invalid_calls", 0), t.counts.get("turns", 0))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from inloop.data.builder import Builder
 from inloop.data.mask import RL
@@ -60,7 +60,7 @@ class WorkerSpec:
     max_staleness: int
     concurrency: int
     scale: Any = "std"
-    weigh: str = "rollouts"
+    weigh: Literal["rollouts", "tokens"] = "rollouts"
     seed: int = 0
     uniform: bool = False
     canary_rate: float = 0.0

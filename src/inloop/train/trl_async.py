@@ -21,6 +21,7 @@ from transformers import AttentionInterface, PreTrainedTokenizerBase, TrainerCal
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 from transformers.trainer_callback import PrinterCallback
+from transformers.utils import logging
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
 from trl.experimental.async_grpo import async_rollout_worker as worker_module
 from trl.experimental.async_grpo.async_grpo_trainer import save_lora_adapter
@@ -233,6 +234,7 @@ def build_trainer(
     from datasets import Dataset
 
     score_labelled_positions_only()
+    logging.disable_progress_bar()
     prompts = Dataset.from_dict({"prompt": [[{"role": "user", "content": ""}]] * groups})
     with cuda_name_not_asked():
         trainer = Trainer(
