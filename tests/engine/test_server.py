@@ -15,6 +15,7 @@ import pytest
 from engine.tiny import rescore
 
 from inloop.engine.embedded import EmbeddedEngine
+from inloop.engine.routes_openai import event
 from inloop.engine.server import EngineServer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -82,6 +83,11 @@ def test_streams_say_the_same_as_whole_answers(http: httpx.Client) -> None:
         assert [i for c in pieces for i in c.get("token_ids", [])] == choice["token_ids"]
         assert pieces[-1]["finish_reason"] == choice["finish_reason"] == "length"
         assert events[-1]["usage"] == whole["usage"]
+
+
+def test_an_event_is_one_line_for_every_client() -> None:
+    said = event({"text": "a\u2028b\u0085c\n"})
+    assert said.splitlines()[1:] == [""] and json.loads(said.removeprefix("data: ")) == {"text": "a\u2028b\u0085c\n"}
 
 
 def stream(http: httpx.Client, path: str, **body: Any) -> list[dict[str, Any]]:

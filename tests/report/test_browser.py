@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +55,15 @@ def driver(browser: Any) -> Any:
 
 @pytest.fixture
 def address(chain: Path) -> Iterator[str]:
+    with served(chain) as at:
+        yield at
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
     with bind(0) as listening:
         port = listening.getsockname()[1]
-        app = make_app(Watched(chain), TOKEN, port)
+        app = make_app(Watched(folder), TOKEN, port)
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -126,6 +134,25 @@ def test_keys_go_through_rollouts_groups_and_curves(driver: Any, address: str) -
     assert wait(driver, "document.querySelectorAll('.columns > section').length") >= 2
     press(driver, "c")
     assert wait(driver, "document.querySelectorAll('.plots svg polyline').length") >= 3
+    assert not errors(driver)
+
+
+def test_a_list_of_several_chunks_follows_a_run_that_grows(driver: Any, chain: Path) -> None:
+    run, row = chain.parent / "growing", json.loads((chain / "grpo/trajectories.jsonl").read_bytes().splitlines()[0])
+    run.mkdir()
+
+    def grow(start: int, end: int) -> None:
+        with (run / "trajectories.jsonl").open("a") as out:
+            out.writelines(json.dumps({**row, "id": f"r{i:03d}"}) + "\n" for i in range(start, end))
+
+    grow(0, 150)
+    with served(run) as at:
+        driver.get(at)
+        wait(driver, "document.querySelector('#count').textContent === '150 rollouts'")
+        grow(150, 270)
+        wait(driver, "document.querySelector('#count').textContent === '270 rollouts'")
+        driver.execute_script("const l = document.querySelector('#list'); l.scrollTop = l.scrollHeight")
+        wait(driver, "[...document.querySelectorAll('#rows a')].some(a => a.title.endsWith('r269'))")
     assert not errors(driver)
 
 

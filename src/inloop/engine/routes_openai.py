@@ -126,7 +126,8 @@ def sse(events: AsyncIterator[str]) -> StreamingResponse:
 
 
 def event(value: dict[str, Any]) -> str:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+    """ASCII alone: httpx and others end a line at U+2028 or U+0085 as well, which JSON would leave as they are."""
+    return f"data: {json.dumps(value)}\n\n"
 
 
 async def stream_completion(

@@ -94,7 +94,7 @@ async def events(asked: Asked) -> AsyncIterator[str]:
 
 
 def _line(event: dict[str, Any], number: int) -> str:
-    told = json.dumps({**event, "sequence_number": number}, ensure_ascii=False)
+    told = json.dumps({**event, "sequence_number": number})  # ASCII, as in the engine's own streams
     return f"event: {event['type']}\ndata: {told}\n\n"
 
 

@@ -2,7 +2,7 @@
 import { $, el, fill, get, link } from "./dom.js";
 
 const ROW = 44, CHUNK = 100;
-const known = { total: 0, chunks: new Map(), query: "", sort: "", reverse: false, at: "" };
+const known = { total: 0, chunks: new Map(), query: "", sort: "", reverse: false, complete: false, at: "" };
 let asked = 0;
 
 export const choice = () => ({ q: known.query, sort: known.sort, reverse: known.reverse });
@@ -23,23 +23,25 @@ export async function again() {
   await fetchChunk(0);
 }
 
-// Called with every poll: what grew is asked for again.
-export async function grown(total) {
+// Called with every poll: the rows in sight are asked for again when there are more, and stay in sight meanwhile.
+export async function grown(total, complete) {
   const counted = !known.query && !known.sort && !known.reverse;
-  if (counted && total === known.total) return;
-  if (counted) known.chunks.delete(Math.floor(known.total / CHUNK)); else known.chunks.clear();
-  await fetchChunk(Math.floor($("list").scrollTop / ROW / CHUNK));
+  if (counted && total === known.total && complete === known.complete) return;
+  const inSight = Math.floor($("list").scrollTop / ROW / CHUNK);
+  for (const number of [...known.chunks.keys()]) if (number !== inSight) known.chunks.delete(number);
+  await fetchChunk(inSight, true);
 }
 
-async function fetchChunk(number) {
-  if (known.chunks.has(number)) return;
-  known.chunks.set(number, null);
+async function fetchChunk(number, anew = false) {
+  if (known.chunks.has(number) && !anew) return;
+  if (!known.chunks.has(number)) known.chunks.set(number, null);
   const mine = ++asked, now = JSON.stringify(choice());
   try {
     const told = await get("/api/rollouts", { ...choice(), offset: number * CHUNK, limit: CHUNK });
     if (now !== JSON.stringify(choice())) return;
     known.chunks.set(number, told.rows);
     if (mine === asked || told.total > known.total) known.total = told.total;
+    known.complete = told.complete;
     $("count").textContent = `${told.total} rollouts${told.complete ? "" : ", still reading…"}`;
   } catch (error) {
     known.chunks.delete(number);

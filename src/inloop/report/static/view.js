@@ -35,7 +35,7 @@ async function poll() {
     $("name").textContent = state.name;
     $("status").textContent = `${total} rollouts${state.complete ? "" : ", reading…"}${state.problems.length ? ` · ${state.problems.length} problems` : ""}`;
     if (!state.complete) wait = 150;
-    await list.grown(total);
+    await list.grown(total, state.complete);
     if (location.hash === "#curves") curves.show(state);
   } catch (error) {
     $("status").textContent = `not reached: ${error.message}`;
