@@ -113,9 +113,14 @@ def _conduct(s: dict[str, Any]) -> dict[str, str]:
     return out
 
 
+def _cell(cell: Cell) -> dict[str, Any]:
+    against = cell.against.to_dict() if cell.against else None
+    return {"name": cell.name, "summary": cell.results.summary, "against_first": against}
+
+
 def _show_matrix(cells: list[Cell], to: Path, json: bool) -> None:
     if json:
-        console.emit([{"name": c.name, "summary": c.results.summary, "against_first": c.against} for c in cells])
+        console.emit([_cell(c) for c in cells])
         return
     table = Table("setting", "pass@1", "against the first")
     for cell in cells:

@@ -13,9 +13,8 @@ from typing import Any
 from inloop.errors import ConfigError
 from inloop.evaluate.compare import Pair, compare_pair
 from inloop.evaluate.results import Results
-from inloop.evaluate.run import EvalSettings, evaluate
+from inloop.evaluate.run import EvalSettings, evaluate, own_harness
 from inloop.harness.config import HarnessConfig
-from inloop.train.origin import origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ def _value(text: str) -> Any:
 
 def run_matrix(settings: EvalSettings, tasks: Path, out: Path, vary: Sequence[str]) -> list[Cell]:
     """Every combination of the axes, each in a folder of its own, so that a stopped matrix goes on."""
-    base = settings.harness or origin(settings.model).harness
+    base = own_harness(settings)
     cells: list[Cell] = []
     for combination in itertools.product(*parse_vary(vary)):
         name = ", ".join(f"{k}={_short(v)}" for k, v in combination)

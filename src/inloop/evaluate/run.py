@@ -178,13 +178,13 @@ def ground(rows: Sequence[Row]) -> str:
 
 @contextmanager
 def serving(settings: EvalSettings) -> Iterator[Served]:
-    if settings.engine.kind in ("embedded", "vllm"):
+    if _has_weights(settings):
         start = origin(settings.model, settings.harness, other_harness=True)
         harness, about = start.harness, _about(settings.model, start)
         opened = open_engine(replace(settings.engine, model=str(start.base)))
     else:
         start = None
-        harness = settings.harness or HarnessConfig()
+        harness = own_harness(settings)
         about = {"model": settings.model, "engine": settings.engine.kind, "fingerprint": settings.model}
         opened = open_engine(replace(settings.engine, model=settings.model))
     if settings.temperature is not None:
@@ -195,6 +195,18 @@ def serving(settings: EvalSettings) -> Iterator[Served]:
         yield opened, harness, about
     finally:
         opened.close()
+
+
+def _has_weights(settings: EvalSettings) -> bool:
+    """Whether the model is one that we load, or a name that a server knows."""
+    return settings.engine.kind in ("embedded", "vllm")
+
+
+def own_harness(settings: EvalSettings) -> HarnessConfig:
+    """The harness that was asked for, else the checkpoint's, else the default."""
+    if settings.harness is not None:
+        return settings.harness
+    return origin(settings.model).harness if _has_weights(settings) else HarnessConfig()
 
 
 def _about(model: str, start: Origin) -> dict[str, Any]:

@@ -56,9 +56,11 @@ class HarnessConfig:
             _names(name, getattr(self, name), known)
         if "submit" not in self.tools:
             raise ConfigError("harness.tools has no 'submit'", fix="add it: an episode has to be able to end")
-        for name in ("max_turns", "max_turn_tokens", "max_tokens", "wall_seconds", "max_invalid"):
+        for name in ("max_turns", "max_turn_tokens", "max_tokens", "wall_seconds"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"harness.{name} = {getattr(self, name)}", fix="give a number above 0")
+        if self.max_invalid < 0:
+            raise ConfigError(f"harness.max_invalid = {self.max_invalid}", fix="give 0 or more")
         if self.observation_chars < 100:
             raise ConfigError(f"harness.observation_chars = {self.observation_chars}", fix="at least 100")
         if self.temperature < 0 or not 0 < self.top_p <= 1:

@@ -19,6 +19,7 @@ from inloop.train.grpo_config import GrpoConfig
 from inloop.train.sft_settings import SFTSettings
 
 STAGES = ("doctor", "tasks", "expert", "data", "sft", "grpo", "evaluate", "compare", "report")
+RL_SPLIT = "rl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,9 @@ class TasksPart:
     """starter: share of the kind of bug whose traceback names it; the other kinds share the rest as they always do."""
     test_share: float = 0.15
     """Of the tasks; whole functions (commits) go to one split."""
+    rl_share: float = 0.0
+    """Of the training tasks, kept from the traces as the split 'rl': RL on functions whose mending no trace has shown
+    can't be paid for what the model knows by heart. 0: both use the split 'train'."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +66,18 @@ class Recipe:
             raise ValueError(f"tasks.builder = {self.tasks.builder!r} needs tasks.source: a folder or pypi:NAME")
         if not 0 <= self.tasks.misspellings < 1:
             raise ValueError(f"tasks.misspellings = {self.tasks.misspellings} is no share in [0, 1)")
+        if not 0 <= self.tasks.rl_share < 1:
+            raise ValueError(f"tasks.rl_share = {self.tasks.rl_share} is no share in [0, 1)")
+        if self.tasks.rl_share and self.tasks.path is not None:
+            raise ValueError("tasks.rl_share divides tasks that are built; of a given taskset, name grpo.split")
         for stage in self.stages:
             if stage not in STAGES:
                 raise ValueError(f"stages: unknown {stage!r}; known: {', '.join(STAGES)}")
+
+    @property
+    def trace_split(self) -> str:
+        """Of the tasks that traces are made of."""
+        return "train" if self.tasks.rl_share else self.grpo.split
 
     def resolved(self) -> Recipe:
         """With the model, the seed and the harness in every stage that takes them."""
@@ -72,7 +85,7 @@ class Recipe:
             self,
             data=replace(self.data, model=self.model),
             sft=replace(self.sft, model=self.model, seed=self.seed),
-            grpo=replace(self.grpo, seed=self.seed),
+            grpo=replace(self.grpo, seed=self.seed, split=RL_SPLIT if self.tasks.rl_share else self.grpo.split),
             evaluate=replace(self.evaluate, seed=self.seed),
         )
 

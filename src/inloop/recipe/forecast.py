@@ -164,7 +164,7 @@ def _counts(recipe: Recipe) -> dict[str, float]:
     scored = min(held_out, recipe.evaluate.limit or held_out)
     checkpoints = 1 + sum(s in recipe.stages for s in ("sft", "grpo"))
     return {
-        "expert": min(recipe.expert.tasks, train),
+        "expert": min(recipe.expert.tasks, round(train * (1 - recipe.tasks.rl_share))),
         "grpo": recipe.grpo.steps * recipe.grpo.samples_per_step,
         "evaluate": scored * recipe.evaluate.k * checkpoints,
     }

@@ -105,7 +105,7 @@ class RecipeRun:
         """The scripted expert through the real harness; every trace is verified like any other."""
         recipe = self.recipe
         taskset = Taskset.open(self.tasks)
-        rows = [r for r in taskset.rows if r.split == recipe.grpo.split][: recipe.expert.tasks]
+        rows = [r for r in taskset.rows if r.split == recipe.trace_split][: recipe.expert.tasks]
         tasks = list(taskset.tasks(rows))
         expert = Expert(tasks, recipe.expert.expert)
         rollouts = Rollouts(

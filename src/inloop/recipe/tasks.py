@@ -8,7 +8,7 @@ from inloop.build.builders import build_functions
 from inloop.build.commits import build_commits
 from inloop.build.starter.builder import build_starter
 from inloop.build.starter.plan import MIX
-from inloop.recipe.config import TasksPart
+from inloop.recipe.config import RL_SPLIT, TasksPart
 from inloop.tasks.splits import By, assign
 from inloop.tasks.taskset import Taskset
 
@@ -19,6 +19,14 @@ def make_tasks(part: TasksPart, out: Path, seed: int) -> Taskset:
     """Build, audit and split; an interrupted build goes on in `out`. A taskset that is given is opened as it is."""
     if part.path is not None:
         return Taskset.open(part.path)
+    taskset = _build(part, out, seed)
+    if part.rl_share:
+        train = [row for row in taskset.rows if row.split == "train"]
+        taskset.assign(assign(train, {"train": 1 - part.rl_share, RL_SPLIT: part.rl_share}, seed=seed, reset=True))
+    return taskset
+
+
+def _build(part: TasksPart, out: Path, seed: int) -> Taskset:
     if part.builder == "starter":
         build_starter(out, part.n, seed, mix=_mix(part.misspellings), test_share=part.test_share)
         Taskset.scan(out).save()
