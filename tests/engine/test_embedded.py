@@ -24,6 +24,7 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
+from inloop.engine import embedded
 from inloop.engine.base import Completion, ContextFull, Sampling
 from inloop.engine.core import Core
 from inloop.engine.embedded import EmbeddedEngine
@@ -272,22 +273,41 @@ STARTER = """
 import sys, time
 from inloop.engine.embedded import EmbeddedEngine
 engine = EmbeddedEngine.start(sys.argv[1], dtype="float32", slots=2)
-print(engine._supervisor.pid, flush=True)
+print(engine._supervisor.pid, engine._folder, flush=True)
 time.sleep(600)
 """
 
 
-def test_engine_ends_when_its_starter_is_killed(tiny: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_engine_ends_when_its_starter_is_killed(tiny: Path, end: signal.Signals) -> None:
+    """And leaves nothing: its folder goes, so that clients elsewhere do not wait for a restart."""
     starter = subprocess.Popen([sys.executable, "-c", STARTER, str(tiny)], stdout=subprocess.PIPE, text=True)
     assert starter.stdout is not None
-    pid = int(starter.stdout.readline())
-    starter.kill()
+    pid, folder = starter.stdout.readline().split()
+    elsewhere = EmbeddedEngine(Path(folder))
+    assert elsewhere.generate([5], Sampling(max_tokens=1), conversation="c").token_ids
+    starter.send_signal(end)
     starter.wait()
     starter.stdout.close()
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
+    while time.monotonic() < deadline and (Path(f"/proc/{pid}").exists() or Path(folder).exists()):
         time.sleep(0.1)
-    assert not Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{pid}").exists() and not Path(folder).exists()
+    elsewhere.forget("c")
+    with pytest.raises(EngineFault):
+        elsewhere.generate([5], Sampling(max_tokens=1))
+
+
+def test_who_has_waited_in_vain_does_not_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty rollouts of an engine that is gone must not wait for it one after the other."""
+    monkeypatch.setattr(embedded, "RESTART_SECONDS", 1.0)
+    engine = EmbeddedEngine(tmp_path)  # a folder without an engine, as both killed at once leave it
+    began = time.monotonic()
+    for _ in range(8):
+        with pytest.raises(EngineFault):
+            engine.info()
+        engine.forget("c")
+    assert 0.9 < time.monotonic() - began < 4
 
 
 def test_what_cannot_start_says_why(tiny: Path, tmp_path: Path) -> None:

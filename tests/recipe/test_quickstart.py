@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -19,6 +20,17 @@ from inloop.sandbox.lease import leases
 from inloop.trace.store import read_trajectories
 
 COMMAND = [sys.executable, "-c", "from inloop.cli.main import main; main()", "quickstart", "--fast", "--json"]
+
+
+def in_session(number: int) -> list[str]:
+    """What runs in a session: command lines."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == number and state != "Z":
+                found.append((folder / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 class Quickstart:
@@ -45,6 +57,10 @@ class Quickstart:
         os.kill(process.pid, with_signal)
         process.communicate(timeout=60)
         assert process.returncode != 0
+        until = time.monotonic() + 60
+        while left := in_session(process.pid):  # a rollout process that outlives its trainer holds sandboxes
+            assert time.monotonic() < until, left
+            time.sleep(0.1)
 
     def finish(self) -> dict[str, Any]:
         process = self.start()

@@ -104,8 +104,9 @@ class EmbeddedEngine:
         self._send({"op": "abort", "request": handle}, Pending(Future()))
 
     def forget(self, conversation: str) -> None:
-        """Give back its cache, and abort what it still has running."""
-        self._call("forget", conversation=conversation)
+        """Give back its cache, and abort what it still has running. An engine that went away has neither."""
+        if self._channel is not None:
+            self._call("forget", conversation=conversation)
 
     def pause(self) -> None:
         """Requests keep their place; nothing is computed until `resume`."""
@@ -161,6 +162,7 @@ class EmbeddedEngine:
         self._channel = None
         self._pending: dict[int, Pending] = {}
         self._names = itertools.count(1)
+        self._patience = RESTART_SECONDS
 
     def _call(self, op: str, **kw: Any) -> Any:
         return self._send({"op": op, **kw}, Pending(Future()))[1].result()
@@ -184,8 +186,11 @@ class EmbeddedEngine:
         return self._channel
 
     def _connect(self) -> Channel:
-        """Waits for a restart. A dying engine may still take a connection, so its greeting is waited for."""
-        for _ in _until(RESTART_SECONDS):
+        """Waits for a restart, once: where it was waited for in vain, later calls only look.
+
+        A dying engine may still take a connection, so its greeting is waited for."""
+        patience, self._patience = self._patience, 0.1
+        for _ in _until(patience):
             if not self._folder.exists():
                 break
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -196,6 +201,7 @@ class EmbeddedEngine:
                 continue
             channel = Channel(sock)
             if channel.receive() is not None:
+                self._patience = RESTART_SECONDS
                 return channel
             channel.close()
         why = self._supervisor.failure if self._supervisor else None

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import select
+import shutil
 import socket
 import sys
 import threading
@@ -99,18 +100,25 @@ def _request(channel: Channel, frame: Frame) -> Request:
     )
 
 
-def end_with_parent(parent: int) -> None:
-    """Leave when the starter does, however it ends: its end of our stdin closes, or we have another parent."""
+def end_with_parent(parent: int, folder: Path) -> None:
+    """Leave when the starter does, however it ends: its end of our stdin closes, or we have another parent.
+
+    The folder goes as well, which tells clients elsewhere that nobody will start us again."""
     while os.getppid() == parent:
         ready, _, _ = select.select([sys.stdin], [], [], 1.0)
         if ready and not os.read(sys.stdin.fileno(), 1):
             break
+    for _ in range(20):  # a starter that is being killed closes its files first
+        if os.getppid() != parent:
+            shutil.rmtree(folder, ignore_errors=True)
+            break
+        time.sleep(0.05)
     os._exit(0)
 
 
 def main(folder: Path) -> int:
     spec = json.loads((folder / "spec.json").read_text())
-    threading.Thread(target=end_with_parent, args=(spec.pop("parent"),), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(spec.pop("parent"), folder), daemon=True).start()
     threads = spec.pop("threads")
     try:
         core = _load(spec, threads)

@@ -32,6 +32,8 @@ class TasksPart:
     n: int = 1200
     misspellings: float = MIX["misspelling"]
     """starter: share of the kind of bug whose traceback names it; the other kinds share the rest as they always do."""
+    longest: int = 0
+    """starter: characters of the longest function that is taken; 0 takes all."""
     test_share: float = 0.15
     """Of the tasks; whole functions (commits) go to one split."""
     rl_share: float = 0.0

@@ -7,6 +7,7 @@ from pathlib import Path
 from inloop.build.builders import build_functions
 from inloop.build.commits import build_commits
 from inloop.build.starter.builder import build_starter
+from inloop.build.starter.library import entries
 from inloop.build.starter.plan import MIX
 from inloop.recipe.config import RL_SPLIT, TasksPart
 from inloop.tasks.splits import By, assign
@@ -28,7 +29,8 @@ def make_tasks(part: TasksPart, out: Path, seed: int) -> Taskset:
 
 def _build(part: TasksPart, out: Path, seed: int) -> Taskset:
     if part.builder == "starter":
-        build_starter(out, part.n, seed, mix=_mix(part.misspellings), test_share=part.test_share)
+        library = [e for e in entries() if len(e.source) <= (part.longest or len(e.source))]
+        build_starter(out, part.n, seed, mix=_mix(part.misspellings), test_share=part.test_share, library=library)
         Taskset.scan(out).save()
         return Taskset.open(out)
     if part.builder == "commits":

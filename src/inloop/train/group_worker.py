@@ -121,12 +121,16 @@ class GroupReport:
 def run_worker(spec: WorkerSpec, control: Control, requests: Any, messages: Any) -> None:
     """Entry point of the process; a mistake or a crash is told to the trainer, with its fix."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer's Ctrl-C ends us through `control.stop`
+    trainer = os.getppid()
     try:
         GroupWorker(spec, control, requests, messages).run()
     except InloopError as error:
         messages.put(("error", error.message, error.fix or ""))
     except BaseException:
         messages.put(("error", traceback.format_exc(), ""))
+    finally:
+        if os.getppid() != trainer:
+            messages.cancel_join_thread()  # nobody is left to read what a full pipe still holds
 
 
 class GroupWorker:

@@ -83,7 +83,7 @@ def build_starter(
         raise TaskError(f"n = {n}, test share = {test_share}", fix="n of at least 1, a share in [0, 1)")
     built, seen = Built(), set[tuple[str, str]]()
     with bar("starter", n) as progress:
-        for choice in _choices(library or entries(), n, seed, mix, test_share):
+        for choice in _choices(entries() if library is None else library, n, seed, mix, test_share):
             draft = _distinct(choice, seen, built.dropped)
             if draft:
                 built.tasks.append(_write(draft, Path(out), seed, len(built.tasks), built))
