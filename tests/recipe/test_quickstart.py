@@ -74,9 +74,9 @@ class Quickstart:
 @pytest.mark.timeout(1200)
 def test_stopped_in_three_stages_and_gone_on_with(tmp_path: Path) -> None:
     run = Quickstart(tmp_path)
-    run.stop_when(lambda: (run.out / "expert/trajectories.jsonl").is_file(), signal.SIGKILL)
+    run.stop_when(lambda: (run.out / "expert/trajectories.jsonl").is_file(), signal.SIGINT)
     run.stop_when(lambda: (run.out / "sft/metrics.jsonl").is_file(), signal.SIGKILL)
-    run.stop_when(lambda: (run.out / "grpo/groups.jsonl").is_file(), signal.SIGINT)
+    run.stop_when(lambda: (run.out / "grpo/groups.jsonl").is_file(), signal.SIGTERM)
     summary = run.finish()
     assert run.stages() == list(STAGES)  # each once, in order
     assert set(summary["scores"]) == {"base", "sft", "grpo"} and summary["receipt"]
