@@ -16,9 +16,9 @@ FEW = LIBRARY[::25]
 
 
 def test_there_is_enough_to_train_on_and_to_hold_out() -> None:
-    assert len(LIBRARY) >= 450 and len({e.area for e in LIBRARY}) >= 30
+    assert len(LIBRARY) >= 600 and len({e.area for e in LIBRARY}) >= 40
     splits = split_of(LIBRARY)
-    assert 130 <= sum(s == "test" for s in splits.values()) <= 170
+    assert 180 <= sum(s == "test" for s in splits.values()) <= 220
     assert len({e.unit for e in LIBRARY}) == len({e.name for e in LIBRARY}) == len(LIBRARY)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from inloop.build.mutations import Mutation, candidates, mutate
 from inloop.build.pysource import Edit, Function, Module
@@ -56,7 +57,7 @@ def breaks(entry: Entry) -> tuple[Break, ...]:
             continue
         failing = tuple(i for i, (w, r) in enumerate(zip(wrong, right, strict=True)) if not w.agrees(r.value))
         line = _line(entry.source, source)
-        if len(failing) >= 2 and line:
+        if len(failing) >= 2 and line and not _told(entry.source, source, [right[i].value for i in failing]):
             pointed = all(wrong[i].error and wrong[i].line == line for i in failing)
             out.append(Break(mutation.kind, line, source, _misspelt(module, mutation), failing, pointed))
     return tuple(out)
@@ -101,6 +102,12 @@ def _misspelt(module: Module, mutation: Mutation) -> tuple[str, str] | None:
         return None
     edit = mutation.edits[0]
     return module.data[edit.start : edit.end].decode(), edit.text
+
+
+def _told(right: str, wrong: str, values: Sequence[Any]) -> bool:
+    """Whether 'it should return ...' would be the very line that has to be written."""
+    mended = {line.strip() for line in right.splitlines()} - {line.strip() for line in wrong.splitlines()}
+    return any(f"return {value!r}" in mended for value in values)
 
 
 def _line(right: str, wrong: str) -> int:

@@ -192,6 +192,52 @@ field key column
 board cells squares
 pattern template shape
 tail ending
+url address web_link
+version release edition
+versions releases editions
+pair couple duo
+columns cols stripes
+side flank
+stock supply goods
+widths spans_of
+vowels open_letters
+above over_it
+tax duty levy
+whole entire
+sizes dims
+scheme protocol
+query question_part
+kind sort_of category
+mask pattern_bits
+alive living
+home host
+away guest
+large big huge
+defaults fallbacks
+default fallback
+shares portions
+fee charge
+clean tidy neat
+cents pennies
+sentence saying
+cards deck
+card drawn
+ranks places_taken
+dice throws
+players members
+secret hidden_word
+flat unrolled
+limits bounds
+series numbers_row
+cart basket
+port gate
+fragment anchor_part
+fits suits
+dash hyphen
+verb action
+gaps holes
+positions spots_found
+depths levels_down
 """
 
 FAMILIES: dict[str, tuple[str, ...]] = {}
