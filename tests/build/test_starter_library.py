@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import io
+import itertools
 import sys
+import tokenize
 
 import pytest
 
@@ -94,3 +98,25 @@ def test_an_entry_brings_what_it_needs_and_no_more() -> None:
     assert by_name["distance"].source.startswith("import math\n")
     assert "DAYS = " in by_name["day_of_year"].source and "NAMES" not in by_name["day_of_year"].source
     assert "import" not in by_name["slug"].source and "@cases" not in by_name["slug"].source
+
+
+def shape(entry: Entry) -> frozenset[tuple[str, ...]]:
+    """Runs of four tokens of the bodies, with the function's own names numbered: what renaming leaves alike."""
+    runs: set[tuple[str, ...]] = set()
+    for function in [n for n in ast.parse(entry.source).body if isinstance(n, ast.FunctionDef)]:
+        own = {a.arg for a in function.args.args}
+        own |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        numbers: dict[str, str] = {}
+        body = "\n".join(ast.unparse(statement) for statement in function.body[1:])  # without the docstring
+        words = [t.string for t in tokenize.generate_tokens(io.StringIO(body).readline) if t.string.strip()]
+        plain = [numbers.setdefault(w, f"n{len(numbers)}") if w in own else w for w in words]
+        runs |= {tuple(plain[i : i + 4]) for i in range(len(plain) - 3)}
+    return frozenset(runs)
+
+
+def test_nothing_held_out_is_nearly_a_training_function() -> None:
+    shapes, splits = {e.unit: shape(e) for e in LIBRARY}, split_of(LIBRARY)
+    held_out = [u for u, split in splits.items() if split == "test"]
+    for unit, other in itertools.product(held_out, shapes.keys() - set(held_out)):
+        a, b = shapes[unit], shapes[other]
+        assert len(a & b) < 0.6 * len(a | b), (unit, other)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import pytest
+from engine.chat_server import in_order, reply, served
 
 from inloop.engine.base import ContextFull, Sampling
 from inloop.engine.chat import ChatApi, from_wire, to_wire
@@ -70,50 +66,14 @@ def test_a_missing_key_is_told_before_anything_is_sent(monkeypatch: pytest.Monke
         ChatApi("gpt-x")
 
 
-@contextmanager
-def answering(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A server that gives `answers` in order, the last for ever; yields its address and what it was asked."""
-    asked: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            status, body = answers[min(len(asked), len(answers)) - 1]
-            raw = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.send_header("retry-after-ms", "1")
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, *_: Any) -> None:
-            return None
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def reply(**fields: Any) -> dict[str, Any]:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": None, **fields}}
-    return {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-
-
 def test_busy_servers_are_asked_again_and_broken_ones_are_faults() -> None:
     busy = {"error": {"message": "slow down"}}
-    with answering((429, busy), (503, busy), (200, reply(content="done"))) as (url, asked):
+    with served(in_order((429, busy), (503, busy), (200, reply(content="done")))) as (url, asked):
         api = ChatApi("m", url=url)
         assert api.chat([message("user", "a")], [], Sampling()).message.text == "done"
         assert len(asked) == 3
         api.close()
-    with answering((500, busy)) as (url, asked):
+    with served(in_order((500, busy))) as (url, asked):
         api = ChatApi("m", url=url, retries=1)
         with pytest.raises(EngineFault, match="slow down"):
             api.chat([message("user", "a")], [], Sampling())
@@ -127,7 +87,7 @@ def test_calls_and_thinking_travel_both_ways() -> None:
         {"id": "c2", "type": "function", "function": {"name": "bash", "arguments": '{"command'}},
     ]
     tools = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
-    with answering((200, reply(content="so", reasoning_content="hm", tool_calls=calls))) as (url, asked):
+    with served(in_order((200, reply(content="so", reasoning_content="hm", tool_calls=calls)))) as (url, asked):
         api = ChatApi("m", url=url)
         got = api.chat([message("system", "s"), message("user", "u")], tools, Sampling(seed=4, temperature=0.2))
         api.close()

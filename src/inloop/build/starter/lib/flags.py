@@ -57,16 +57,6 @@ def all_start_alike(words):
     return len(starts) == 1
 
 
-@cases("audio", "sky", "", "no", "IDEA", "tree", "Aiea", "queue", "rhythm", "Eerie", "banana", "ooze", "AbE")
-def mostly_vowels(text):
-    """Tell if more than half of the letters are vowels."""
-    vowels = 0
-    for letter in text.lower():
-        if letter in "aeiou":
-            vowels += 1
-    return vowels * 2 > len(text)
-
-
 @cases([True, True, False], [True, False], [], [True], [False, False], [True, None, True], [None, None], [True, False, True, False], [False, False, True], [True, True], [True, None, None], [None, True])
 def vote_carries(votes):
     """Tell if more are for it than against, of two or more."""

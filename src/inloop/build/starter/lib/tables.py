@@ -68,19 +68,6 @@ def pivot_totals(rows):
     return table
 
 
-@cases(([[1, None], [2, 3]],), ([[None, None], [1, None]],), ([],), ([[1, 2]],), ([["", 1], ["a", None]],), ([[None], [""], [3]],), ([[0, 0], [None, 0]],), ([["x", ""], ["", ""]],), ([[5, None, ""], [None, 6, 7]],), ([[False, None]],))
-def empty_per_column(rows):
-    """Count the empty cells of each column."""
-    if not rows:
-        return []
-    counts = [0] * len(rows[0])
-    for row in rows:
-        for index, cell in enumerate(row):
-            if cell is None or cell == "":
-                counts[index] += 1
-    return counts
-
-
 @cases(([[1], [None], [None]], 0), ([[None], [2], [None]], 0), ([], 0), ([["a", 1], [None, 2], ["b", 3]], 0), ([[1, None], [2, 5], [3, None]], 1), ([[7], [8]], 0), ([[0], [None]], 0), ([[None], [None]], 0), ([[4, 1], [None, None]], 1),
        ([["x"], [None], ["y"], [None]], 0))
 def fill_from_above(rows, column):
