@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.chat_server import reply, served
+from engine.chat_server import listening, reply, served
 from harness.tiny_task import FIX, write_task
 from typer.testing import CliRunner, Result
 
@@ -119,3 +125,61 @@ def test_settings_are_compared_in_a_matrix(tasks: Path, tmp_path: Path) -> None:
         cells = evaluated(url, tasks, tmp_path / "m", "--vary", 'harness.sensors=[];["syntax"]')
     assert [c["name"] for c in cells] == ["sensors=none", "sensors=syntax"]  # type: ignore[index]
     assert cells[1]["against_first"]["comparison"]["verdict"] == "can't tell"  # type: ignore[index]
+
+
+@contextmanager
+def hub(folder: Path, name: str) -> Iterator[str]:
+    """A Hugging Face hub of one model, as far as `snapshot_download` asks for it; yields its address."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self._file(body=False)
+
+        def do_GET(self) -> None:
+            files = sorted(folder.iterdir())
+            if self.path.startswith(f"/api/models/{name}/tree/"):
+                told: Any = [{"type": "file", "path": p.name, "size": p.stat().st_size, "oid": commit} for p in files]
+            elif self.path.startswith(f"/api/models/{name}"):
+                told = {"id": name, "sha": commit, "siblings": [{"rfilename": p.name} for p in files]}
+            else:
+                return self._file(body=True)
+            self._send(json.dumps(told).encode(), "application/json")
+
+        def _file(self, body: bool) -> None:
+            file = folder / self.path.rpartition("/")[2]
+            if self.path == f"/{name}/resolve/{commit}/{file.name}" and file.is_file():
+                self._send(file.read_bytes(), "application/octet-stream", body)
+            else:
+                self.send_error(404)
+
+        def _send(self, raw: bytes, kind: str, body: bool = True) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(raw)))
+            self.send_header("ETag", f'"{hashlib.sha256(raw).hexdigest()}"')
+            self.send_header("X-Repo-Commit", commit)
+            self.end_headers()
+            if body:
+                self.wfile.write(raw)
+
+        def log_message(self, *_: Any) -> None:
+            return None
+
+    with listening(Handler) as url:
+        yield url
+
+
+def test_a_hugging_face_id_is_fetched_and_scored(tasks: Path, tiny_model: Path, tmp_path: Path) -> None:
+    """In a process of its own: the hub's client reads its settings once."""
+    words = ["acme/tiny", "--tasks", tasks, "--out", tmp_path / "o", "--k", 1, "--json",
+             "--set", "engine.max_model_len=1024", "--harness", tmp_path / "harness.toml"]  # fmt: skip
+    (tmp_path / "harness.toml").write_text("max_turns = 1\nmax_turn_tokens = 8\n")
+    with hub(tiny_model, "acme/tiny") as url:
+        env = {**os.environ, "HF_ENDPOINT": url, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "home")}
+        command = [sys.executable, "-c", "from inloop.cli.main import main; main()", "eval", *map(str, words)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["checkpoint"]["model"] == found["checkpoint"]["base"] == "acme/tiny"
+    assert found["summary"]["samples"] == 2 and found["summary"]["pass@1"]["mean"] == 0.0

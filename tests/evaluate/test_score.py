@@ -52,6 +52,13 @@ def test_faults_are_apart_and_never_zero() -> None:
     assert scored.summary["ceiling"] == {"solved": 3, "audited": 3}
 
 
+def test_rates_go_by_measured_difficulty_else_by_the_level_that_the_builder_expects() -> None:
+    known = [TaskFacts(id="a", level="named"), TaskFacts(id="b", level="open", difficulty=0.52), TaskFacts(id="c")]
+    rollouts = [rollout(t.id, 0, 1.0) for t in known]
+    found = summarise(score_tasks(known, rollouts), rollouts, k=1)["by_difficulty"]
+    assert {name: score["tasks"] for name, score in found.items()} == {"named": 1, "0.5": 1, "-": 1}
+
+
 def test_stop_faults_count_as_faults_whatever_the_reward_says() -> None:
     rows = score_tasks([TaskFacts(id="a")], [rollout("a", 0, 0.0, stop=StopReason.ENGINE_FAULT), rollout("x", 1, 1.0)])
     assert (rows[0].scored, rows[0].faults) == (0, 1)

@@ -165,6 +165,7 @@ def facts(row: Row) -> TaskFacts:
         id=row.id,
         kind=row.kind,
         difficulty=row.difficulty,
+        level=row.level,
         unit=row.unit,
         oracle=None if row.card is None else bool(row.card.get("ok")),
     )

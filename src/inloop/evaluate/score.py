@@ -19,6 +19,7 @@ class TaskScore:
     id: str
     kind: str = ""
     difficulty: float | None = None
+    level: str = ""
     unit: str = ""
     scored: int = 0
     passed: int = 0
@@ -45,6 +46,9 @@ class TaskFacts:
     id: str
     kind: str = ""
     difficulty: float | None = None
+    """As it was measured."""
+    level: str = ""
+    """As the builder expects it."""
     unit: str = ""
     oracle: bool | None = None
 
@@ -91,8 +95,12 @@ def summarise(rows: Sequence[TaskScore], trajectories: Sequence[Trajectory], *, 
         "valid_calls": interval(valid_calls(trajectories)),
         **_means(trajectories),
         "by_kind": _by(scored, lambda r: r.kind or "-"),
-        "by_difficulty": _by(scored, lambda r: "-" if r.difficulty is None else f"{r.difficulty:.1f}"),
+        "by_difficulty": _by(scored, _difficulty),
     }
+
+
+def _difficulty(row: TaskScore) -> str:
+    return (row.level or "-") if row.difficulty is None else f"{row.difficulty:.1f}"
 
 
 def _ks(rows: Sequence[TaskScore], k: int) -> list[int]:
