@@ -111,6 +111,13 @@ def test_a_group_side_by_side_has_the_advantages_of_training(client: TestClient)
         assert sum(values) == pytest.approx(0, abs=1e-6) and {r["reward"] for r in told["rollouts"]} == {0.0, 1.0}
 
 
+def test_an_evaluation_has_no_advantages_and_drops_no_group(client: TestClient) -> None:
+    for key in keys(client, "folder:base"):
+        told, group = (client.get(f"/api/{what}", params={"key": key}).json() for what in ("rollout", "group"))
+        assert told["advantage"] is None and not told["dropped"] and not group["dropped"]
+        assert {r["advantage"] for r in group["rollouts"]} == {None}
+
+
 def test_rollouts_that_met_a_fault_can_be_looked_at(client: TestClient, chain: Path) -> None:
     event = {"kind": "sandbox_fault", "message": "no space left"}
     rows = [

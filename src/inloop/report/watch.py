@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from inloop.errors import DataError, InloopError
 from inloop.report.ledger import Entry, Ledger, head
 from inloop.report.scan import Run, scan
 from inloop.trace.trajectory import Trajectory
+from inloop.train.group_plan import NAME as GROUPS
 from inloop.train.groups import Group, RewardConfig, advantages, score
 from inloop.train.grpo_config import GrpoConfig
 
@@ -135,10 +136,13 @@ class Watched:
             return [Found(found.folder, e) for e in same]
 
     def scored(self, rows: Sequence[Found]) -> Group:
-        """Rewards and advantages of one group, as the run's own settings have them."""
+        """Rewards of one group, and where groups were trained on, advantages as the run's own settings have them."""
         config, scale = self._rewards(rows[0].folder)
         heads = [Trajectory.from_dict(head(self.ledgers[r.folder].raw(r.entry)) | {"nodes": []}) for r in rows]
-        return advantages([score(t, config, int(t.harness.get("max_turns") or 1)) for t in heads], scale)
+        group = advantages([score(t, config, int(t.harness.get("max_turns") or 1)) for t in heads], scale)
+        if (self.root / rows[0].folder / GROUPS).is_file():
+            return group
+        return replace(group, advantages=(None,) * len(heads), dropped="")
 
     def _rewards(self, folder: str) -> tuple[RewardConfig, Any]:
         file = self.root / folder / "config.toml"

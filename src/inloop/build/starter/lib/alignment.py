@@ -93,7 +93,7 @@ def hanging_wrap(text, width, shift):
 
 @cases(["  a", "    b"], ["x", " y"], [], ["   one"], ["  a", "", "  b"], ["    p", "  q", "      r"], ["", " "], [" k", "  v", " w"], ["   deep", "    more"], ["  a ", "   b b"])
 def trim_shared_indent(lines):
-    """Take away the spaces that all filled lines start with."""
+    """Take away the spaces that all filled lines start with; blank lines become empty."""
     filled = [line for line in lines if line.strip()]
     depths = [len(line) - len(line.lstrip()) for line in filled]
     shared = min(depths, default=0)

@@ -65,7 +65,7 @@ def alternating_digits(number):
 
 @cases(([7, 8, 9], 3), ([10, 4, 7], 5), ([], 2), ([6, 12], 6), ([5, 3, 1], 4), ([11, 22, 33], 7), ([9, 8, 8], 10), ([2, 4], 2), ([17, 5, 29], 12), ([3, 1, 4, 1], 5))
 def remainders_left(numbers, divisor):
-    """List the remainders of a division, without zero."""
+    """List the remainders of a division without zero, the lowest first."""
     found = []
     for number in numbers:
         rest = number % divisor

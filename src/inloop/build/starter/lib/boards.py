@@ -178,7 +178,7 @@ def find_in_board(rows, word):
 
 @cases(["##.", "..#"], ["#.#", ".#.", "#.#"], ["###"], ["..."], ["##", "##"], ["#.#.#"], ["#", ".", "#"], ["###", "..#", "###"], ["##.##", "...#."], ["#..", "##.", "..#"], ["#.#", "###", "#.#"], [])
 def island_count(rows):
-    """Count the pieces of land that touch nowhere."""
+    """Count the pieces of land; cells that share a side are one piece."""
     land = [(i, j) for i, row in enumerate(rows) for j, cell in enumerate(row) if cell == "#"]
     count = 0
     while land:

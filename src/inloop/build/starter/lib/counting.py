@@ -65,7 +65,7 @@ def count_dips(numbers):
 
 @cases("Ann and Bob", "hello", "", "The End", "a B c", "USA Today", "no One", "New York City", "x", "iPhone Max")
 def count_capital_words(text):
-    """Count the words with only the first letter big."""
+    """Count the words that start with a big letter and go on in small ones."""
     count = 0
     for word in text.split():
         rest = word[1:]

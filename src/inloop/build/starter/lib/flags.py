@@ -14,7 +14,7 @@ def keeps_rising(numbers):
 
 @cases("()", "(", ")", ")(", "", "(())", "()()", "())(", "(()", "(()())", "())")
 def brackets_close(text):
-    """Tell if round brackets open and close in order."""
+    """Tell if round brackets open and close in order, in a text that holds nothing else."""
     depth = 0
     for letter in text:
         depth += 1 if letter == "(" else -1
@@ -52,7 +52,7 @@ def has_opposites(numbers):
 
 @cases(["apple", "ant"], ["apple", "Ant"], ["ant", "bee"], [], ["x"], ["Sun", "sea", "sky"], ["one", "two", "ten"], ["", "a"], ["Ben", "Bo"], ["cat", "dog", "cow"], ["tea", "tin"])
 def all_start_alike(words):
-    """Tell if all words start with the same letter."""
+    """Tell if there are words and all start with the same letter, in capitals or not."""
     starts = {word[:1].lower() for word in words}
     return len(starts) == 1
 
@@ -67,7 +67,7 @@ def vote_carries(votes):
 
 @cases([1, -1], [1, 2], [], [3], [2, -3, 4], [-1, 5, -2, 6], [1, -1, -1], [0, 1], [-4, 4, 4], [-7, 8], [5, 0, -5])
 def alternates_in_sign(numbers):
-    """Tell if plus and minus take turns all along."""
+    """Tell if plus and minus take turns all along, in a list of two or more."""
     for left, right in zip(numbers, numbers[1:]):
         if left * right >= 0:
             return False
@@ -76,7 +76,7 @@ def alternates_in_sign(numbers):
 
 @cases(([1, 2, 3], 6), ([4, 1], 6), ([], 0), ([3, 3], 6), ([5, 5, 5], 12), ([2, 2, 2, 2], 7), ([10], 20), ([10], 19), ([1, 1], 1), ([4, 4, 2], 10), ([6, 1, 1], 11))
 def costs_are_fair(costs, limit):
-    """Tell if the sum is in the limit and no cost over half."""
+    """Tell if the sum is within a limit and no cost is over half of that limit."""
     total = sum(costs)
     highest = max(costs, default=0)
     return total <= limit and highest * 2 <= limit
@@ -102,7 +102,7 @@ def halves_weigh_same(numbers):
 
 @cases(("onion", 2), ("Anna", 1), ("abc", 1), ("", 1), ("ab", 2), ("Tomato", 2), ("edited", 2), ("church", 2), ("aa", 1), ("x", 1), ("Hothot", 3), ("level", 2))
 def ends_as_it_starts(text, size):
-    """Tell if a longer text ends as it starts."""
+    """Tell if a text longer than the size ends as it starts, in capitals or not."""
     head = text[:size].lower()
     tail = text[-size:].lower()
     return len(text) > size and head == tail
@@ -110,7 +110,7 @@ def ends_as_it_starts(text, size):
 
 @cases(["ab", "cd"], ["a"], [], ["abc", "de", "f"], ["ab"], ["abc", "def", "ghi"], ["x", "y"], ["", ""], [[1, 2], [3, 4]], [[1], [2, 3]], ["ab", "c"])
 def rows_form_square(rows):
-    """Tell if there are as many rows as each one is long."""
+    """Tell if there are rows, and as many as each one is long."""
     height = len(rows)
     for row in rows:
         if len(row) != height:

@@ -68,7 +68,7 @@ def value_path(keys):
 
 @cases(["red", "blue", "green"], ["tea"], [], ["yes", "no"], ["b", "c", "a", "d"], ["north", "south"], ["x"], ["one", "two", "six"], ["pen", "ink"], ["m", "k", "l"])
 def choice_list(words):
-    """Offer words in order, with an or before the last one."""
+    """Offer words in alphabetical order, with an or before the last one."""
     words = sorted(words)
     if len(words) < 2:
         return "".join(words)
@@ -78,7 +78,7 @@ def choice_list(words):
 
 @cases([["a", "b"], ["c"]], [["x"]], [], [["one", ""], ["two", "2"]], [["p", " q "]], [[], ["r"]], [["id", "name"], ["1", "Ann "]], [["z", "z", "z"]], [[" "], ["y"]], [["k", "v"], [], ["m"]])
 def fenced_rows(rows):
-    """Write the cells of rows between bars."""
+    """Write the cells of rows between bars, and leave out empty rows."""
     lines = []
     for row in rows:
         line = "|".join(row)
@@ -109,7 +109,7 @@ def opening_tag(name, fields):
 
 @cases(({"big": True, "red": False}, "box"), ({}, "row"), ({"on": 1, "off": 0}, ""), ({"a": True, "b": True}, "c"), ({"hot": False}, "tea"), ({"new": True}, ""), ({"x": 2, "y": 0, "z": 1}, "p"), ({"wide": True}, "cell"), ({"old": False, "dim": False}, ""), ({"open": "yes", "shut": ""}, "door"))
 def class_names(mapping, base):
-    """Join a base name and the names switched on."""
+    """Join a base name and, in lower case, the names switched on."""
     names = [base] if base else []
     for name, value in mapping.items():
         if value:

@@ -25,7 +25,7 @@ def swap_letter_pairs(text):
 
 @cases("hello", "ABC", "", "a", "Hi you", "zigzag", "X1y2", "PYTHON", "ok", "mixed Case", "QQqq")
 def alternate_case(text):
-    """Write every second letter large, from the first on."""
+    """Write letters large and small in turn, the first one large."""
     result = ""
     for i, letter in enumerate(text):
         large = i % 2 == 0
@@ -63,7 +63,7 @@ def doubled_letters(word):
 
 @cases("banana", "abc", "", "hello", "Anna", "noon", "zigzag", "q", "mama mia", "letter", "Otto", "1231")
 def letters_once(text):
-    """Keep the letters that a text holds only once."""
+    """Keep the letters that a text holds only once, large or small."""
     result = ""
     for letter in text:
         times = text.lower().count(letter.lower())

@@ -24,7 +24,7 @@ def total_of_keys(table, wanted):
 
 @cases(({"b": 5, "a": 7}, 5), ({"a": 1}, 2), ({}, 0), ({"x": 4, "y": 4, "z": 3}, 4), ({"k": 0, "j": 2}, 0), ({"m": -1, "n": -3}, -2), ({"q": 9, "p": 8}, 10), ({"w": 6, "v": 1, "u": 6}, 2), ({"e": 3, "d": 3}, 3), ({"t": 12, "s": 11, "r": 10}, 11))
 def keys_at_least(table, limit):
-    """List in order the keys whose value is no lower than the limit."""
+    """List in alphabetical order the keys whose value is no lower than the limit."""
     found = []
     for name, amount in table.items():
         if amount >= limit:
@@ -34,7 +34,7 @@ def keys_at_least(table, limit):
 
 @cases(({"a": 1}, {"b": 2}), ({"a": 1}, {"a": 5}), ({}, {"x": 0}), ({"k": None}, {"k": "v"}), ({"m": 0}, {"m": 3, "n": 4}), ({"p": 7, "q": None}, {"q": 8, "p": 9}), ({"u": ""}, {"u": "w"}), ({"d": 2}, {}), ({}, {}), ({"s": False, "t": None}, {"s": True}))
 def with_default_values(table, defaults):
-    """Fill in what a table lacks."""
+    """Fill in what a table lacks or holds only as None."""
     filled = dict(table)
     for name, value in defaults.items():
         if filled.get(name) is None:

@@ -108,7 +108,7 @@ def price_label(cents, currency):
 
 @cases(5000, 10000, 10001, 0, 25000, 40000, 60000, 100000, 12345, 40001, 9999, -300)
 def tax_by_bracket(income):
-    """Work out a tax where each part of the income has its own rate."""
+    """Work out a tax where each part of the income has its own rate; what is over 100000 is free."""
     brackets = [(10000, 0), (40000, 20), (100000, 40)]
     tax, low = 0, 0
     for high, percent in brackets:

@@ -5,7 +5,7 @@ from inloop.build.starter.library import cases
 
 @cases("portable document format", "out of office", "", "so be it", "ready to wear", "the end", "as soon as possible", "Isle of Man", "go on", "read the manual", "one two six")
 def acronym_of(phrase):
-    """Join the first letters of the words longer than two."""
+    """Join in capitals the first letters of the words longer than two letters."""
     letters = ""
     for word in phrase.split():
         if len(word) > 2:
@@ -26,7 +26,7 @@ def longest_word(sentence):
 
 @cases("stop", "Come here.", "", " wait? ", "No!!!", "...", "go on", "What?!", "Look out!", "  hey", "one. two.", " ")
 def shout_back(text):
-    """Write a sentence large, with one ! at its end."""
+    """Write a sentence large, with one ! at its end, or just a ? if nothing is said."""
     plain = text.strip().rstrip(".!?")
     if not plain:
         return "?"
@@ -104,7 +104,7 @@ def stutter_words(phrase, times):
 
 @cases("big bad wolf", "Peter Piper picked", "", "one", "no new Nose", "cat dog", "A an", "we Were there too", "so he said so", "Sally sells shells", "red blue")
 def alliteration_count(phrase):
-    """Count words that start like the one before."""
+    """Count words that start like the one before, in capitals or not."""
     words = phrase.lower().split()
     count = 0
     for before, after in zip(words, words[1:]):

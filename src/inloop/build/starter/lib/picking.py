@@ -5,7 +5,7 @@ from inloop.build.starter.library import cases
 
 @cases(([1, 5, 9], 3), ([2, 4], 4), ([], 1), ([7, 8], 0), ([3, 3, 4], 3), ([-5, -1], -3), ([10], 10), ([0, 6, 2], 1), ([1, 2, 12], 9), ([4, 1], -2))
 def first_above(numbers, limit):
-    """Give the first number over a limit and its place."""
+    """Give the place of the first number over a limit, then the number."""
     for index, number in enumerate(numbers):
         if number > limit:
             return [index, number]

@@ -37,7 +37,7 @@ def poker_hand_kind(ranks):
 
 @cases([1, 2, 3, 4, 5], [2, 3, 4, 5, 6], [1, 2, 3, 4, 6], [1, 1, 2, 3, 4], [6, 5, 3, 4, 1], [1, 3, 5, 6, 6], [], [2, 2, 2, 2, 2], [4, 5, 6, 1, 2], [3, 4, 1, 2, 2])
 def longest_dice_run(dice):
-    """Find the longest run of dice that follow one another."""
+    """Tell how many values follow one another at most, in whatever order the dice lie."""
     ordered = sorted(set(dice))
     longest = 0
     current = 0
@@ -85,7 +85,7 @@ def chess_piece_between(start, end):
 
 @cases(([(1, 2), (2, 3)],), ([(1, 2), (3, 2)],), ([(1, 2), (4, 5)],), ([],), ([(6, 6), (6, 1), (0, 1)],), ([(0, 0)],), ([(3, 4), (4, 4), (5, 6)],), ([(5, 1), (1, 5), (5, 2)],), ([(2, 3), (2, 4)],), ([(1, 1), (1, 1), (2, 1), (2, 6)],))
 def domino_chain_length(tiles):
-    """Count the dominoes that fit on, one after another, turned if need be."""
+    """Count the dominoes that fit on, one after another; all but the first are turned if need be."""
     count = 0
     end = None
     for left, right in tiles:

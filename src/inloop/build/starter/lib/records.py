@@ -19,7 +19,7 @@ def deep_merge(first, second):
 
 @cases(({"a": 1, "b": 1},), ({"x": "p", "y": "q"},), ({},), ({"k": 0},), ({"b": 2, "a": 2, "c": 3},), ({"m": "s", "n": "s", "o": "t"},), ({"u": None, "v": 1},), ({"one": 1, "uno": 1, "two": 2},), ({"z": 5, "y": 5},), ({"p": "", "q": "x"},), ({"h": None},))
 def keys_by_value(mapping):
-    """Turn a dict around: each value with the sorted keys that have it."""
+    """Turn a dict around: each value but None with the sorted keys that have it."""
     result = {}
     for key, value in mapping.items():
         if value is None:
@@ -84,7 +84,7 @@ def record_changes(before, after):
 @cases(([{"c": "r"}, {"c": "b"}, {"c": "r"}], "c"), ([], "x"), ([{"a": 1}], "b"), ([{"k": "y"}, {}], "k"), ([{"n": 1}, {"n": 2}, {"n": 2}], "n"), ([{"p": None}, {"p": "q"}], "p"), ([{"s": "a"}, {"s": "b"}], "s"), ([{"t": 0}, {"t": 0}], "t"),
        ([{"m": "u"}, {"m": "v"}, {"m": "v"}], "m"), ([{"z": ""}, {"z": "w"}, {}], "z"))
 def tally_field(records, field):
-    """Count the values of a field, the most frequent first."""
+    """Count the values of a field, the most frequent first; a missing field counts as the value none."""
     counts = {}
     for record in records:
         value = record.get(field, "none")
@@ -121,7 +121,7 @@ def nest_fields(flat):
 @cases(([{"id": 1, "v": 2}], "id"), ([{"id": 1}, {"id": 1, "v": 3}], "id"), ([], "k"), ([{"v": 4}], "id"), ([{"n": "a", "w": 0}, {"n": "b"}], "n"), ([{"k": 5, "x": 1}, {"k": 5, "y": 2}], "k"), ([{"q": None, "p": 1}], "q"),
        ([{"c": 1, "a": 1}, {"c": 1, "a": 2}], "c"), ([{"z": 7}, {"y": 8}], "z"), ([{"m": 2, "s": "t"}, {"m": 3}], "m"))
 def index_records(records, key):
-    """Find records by a field; records that agree in it are merged."""
+    """Map each value of a field to the other fields of its records, merged; None is left out."""
     index = {}
     for record in records:
         name = record.get(key)
@@ -159,7 +159,7 @@ def fits_filter(record, wanted):
 @cases(({"a": "1"}, {"a": 0}), ({}, {"n": 5}), ({"k": " x "}, {"k": "y"}), ({"k": "  "}, {"k": "y"}), ({"a": "7", "b": "q"}, {"a": 1, "b": ""}), ({"z": "1"}, {}), ({"m": "bad"}, {"m": 3}), ({"p": "", "q": "4"}, {"p": 2, "q": 2}), ({"s": "T", "u": "v"}, {"s": "w"}),
        ({"c": " 12 "}, {"c": 9}), ({"n": "08"}, {"n": 1}))
 def read_form(form, defaults):
-    """Take over the entries of a form; what is empty or no number keeps its default."""
+    """Fill in defaults from a form; an empty entry, or no digits for a number, keeps the default."""
     result = dict(defaults)
     for field, default in defaults.items():
         text = form.get(field, "").strip()

@@ -5,7 +5,7 @@ from inloop.build.starter.library import cases
 
 @cases(("a(b)c", "(", ")"), ("no marks", "(", ")"), ("<x><y>", "<", ">"), ("open(only", "(", ")"), ("", "[", "]"), (")a(b)", "(", ")"), ("say 'hi' now", "'", "'"), ("k{{v}}", "{{", "}}"), ("[]", "[", "]"), ("one--two--three", "--", "--"), ("<<tag>>", "<<", ">>"))
 def text_between(text, opener, closer):
-    """Give what stands between the first opener and the next closer; nothing if the closer is missing."""
+    """Give what stands between opener and next closer; None without an opener, empty without a closer."""
     start = text.find(opener)
     if start < 0:
         return None

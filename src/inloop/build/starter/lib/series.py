@@ -5,7 +5,7 @@ from inloop.build.starter.library import cases
 
 @cases(1, 2, 3, 6, 7, 9, 12, 15, 20, 27)
 def collatz_peak(number):
-    """Give the highest number on the way to 1, halving even and tripling odd ones."""
+    """Give the highest number on the way to 1, halving even ones and tripling odd ones plus one."""
     highest = number
     while number != 1:
         if number % 2 == 0:
@@ -113,7 +113,7 @@ def abundance_kind(number):
 
 @cases(3524, 6174, 1111, 2111, 9831, 1234, 8, 5200, 7641, 9990, 495)
 def kaprekar_steps(number):
-    """Count the steps to 6174 by taking the low order of the digits from the high one."""
+    """Count the steps to 6174 or 0 by taking the low order of the four digits from the high one."""
     steps = 0
     while number not in (0, 6174):
         digits = sorted(str(number).zfill(4))
@@ -148,7 +148,7 @@ def harshad_numbers(start, stop):
 
 @cases((20, 1), (50, 2), (30, 4), (10, 2), (40, 6), (5, 2), (100, 8), (3, 1), (60, 10), (7, 4), (25, 3))
 def prime_pairs(limit, gap):
-    """List the pairs of primes that lie a gap apart."""
+    """List the first four pairs of primes up to a limit that lie a gap apart."""
     primes = []
     for number in range(2, limit + 1):
         if all(number % prime != 0 for prime in primes):

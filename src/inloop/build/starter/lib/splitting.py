@@ -45,7 +45,7 @@ def before_first_mark(text, mark):
 
 @cases("Name: Ann", "a=1", "x: y=z", "p=q: r", "none", "", "Key :v ", "SIZE = 10", "k=", ":v", "Time: 10:30")
 def key_and_value(line):
-    """Part a line at its colon or equal sign."""
+    """Part a line at its colon, or else its equal sign, the key in lower case."""
     mark = ":" if ":" in line else "="
     key, mark, value = line.partition(mark)
     if not mark:
@@ -76,7 +76,7 @@ def code_and_note(line):
 
 @cases("camelCase", "HTTP", "plain", "", "OneTwo", "aBc", "getUserName", "X", "myURL", "Big", "some TextHere")
 def split_at_capitals(name):
-    """Part a name before every capital letter."""
+    """Part a name before every capital letter, and write the parts in lower case."""
     parts = [""]
     for letter in name:
         if letter.isupper() and parts[-1]:

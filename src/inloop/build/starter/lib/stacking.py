@@ -96,7 +96,7 @@ def to_postfix(text):
 
 @cases("+ 2 3", "- 9 4", "* + 1 2 3", "- 10 - 4 1", "7", "* 2 * 3 4", "+ * 2 5 1", "- 3 8", "* 0 9", "+ 1 - 6 * 2 2", "- * 4 4 + 3 2")
 def polish_value(text):
-    """Work out a sum that has its signs in front of the numbers."""
+    """Work out a sum that has its signs (+, - or *) in front of the numbers."""
     stack = []
     for token in reversed(text.split()):
         if token.isdigit():
@@ -133,7 +133,7 @@ def replay_commands(commands):
 
 @cases("abba", "abc", "aab", "", "azxxzy", "aaa", "cc", "noon", "abccbd", "mississippi", "xyyxz")
 def vanish_pairs(text):
-    """Take out equal neighbours until there are none."""
+    """Take out pairs of equal neighbours until there are none."""
     stack = []
     for letter in text:
         if stack and stack[-1] == letter:

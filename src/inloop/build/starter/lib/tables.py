@@ -86,7 +86,7 @@ def fill_from_above(rows, column):
 
 @cases(([["n", "a"], ["Ann", 5]],), ([["x"], [1], [2]],), ([],), ([["a", "b"]],), ([["a", "b"], [1]],), ([[" Id ", "Q"], [1, 2]],), ([["Name"], ["Bo"], ["Cy"]],), ([["k", "V"], [0, None]],), ([["A B", "c"], [3, 4]],), ([["m", "n"], [1, 2], [3]],))
 def rows_to_records(rows):
-    """Turn a table whose first row has the headings into dicts."""
+    """Turn a table into dicts; its first row gives the keys, trimmed and in small letters."""
     if not rows:
         return []
     fields = [title.strip().lower() for title in rows[0]]
@@ -112,7 +112,7 @@ def top_row_per_key(rows, column):
 @cases(([[1, "a"]], [[1, "b"]]), ([[1, "a"], [2, "c"]], [[2, "d"]]), ([], [[1, 2]]), ([[3, 4]], []), ([["k", 1]], [["k", 2, 3]]), ([[1, 2], [1, 3]], [[1, 4]]), ([["x"]], [["y", 0]]), ([["p", 5], ["q", 6]], [["q", 7], ["p", 8]]), ([[1, 1]], [[1, 2], [1, 3]]),
        ([["m"]], [["m", "n"]]))
 def join_on_first(left, right):
-    """Join two tables where their first cells agree."""
+    """Join two tables where their first cells agree; of equal ones on the right the last counts."""
     known = {}
     for row in right:
         known[row[0]] = row[1:]

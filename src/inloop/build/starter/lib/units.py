@@ -72,7 +72,7 @@ def feet_and_inches(inches):
 
 @cases((1024, 1), (5000000, 8), (1, 1), (300, 0), (0, 4), (1000, 3), (125, 1000), (80, 640), (10, 80), (9, 71), (4096, 100))
 def download_seconds(size, rate):
-    """Count the whole seconds that bytes take at a rate in bits a second."""
+    """Count the seconds, rounded up, that bytes take at a rate in bits a second."""
     if rate <= 0:
         return None
     bits = size * 8

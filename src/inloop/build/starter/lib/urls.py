@@ -117,7 +117,7 @@ def same_site(first, second):
 
 @cases("a b", "x=1&y", "safe-text_1.0~", "", "50%", "/p/q", "a+b", "tab\there", "Z?", "q#", "[1]")
 def percent_coded(text):
-    """Write every character of plain text that an address cannot hold as % and its code."""
+    """Write every character but letters, digits and -_.~ as % and its hex code."""
     coded = []
     for letter in text:
         if letter.isalnum() or letter in "-_.~":
@@ -130,7 +130,7 @@ def percent_coded(text):
 
 @cases("a%20b", "100%25", "a+b", "%", "%4", "%41%42", "x%zz", "", "%2Fp%2fq", "plain", "c%2Bd+e")
 def percent_plain(text):
-    """Read text from an address: a plus is a blank, % and two digits are a character."""
+    """Read text from an address: a plus is a blank, % and two hex digits are a character."""
     head, *pieces = text.replace("+", " ").split("%")
     result = head
     for piece in pieces:

@@ -5,7 +5,7 @@ from inloop.build.starter.library import cases
 
 @cases("1.2.3", "v2.0", "1.4-rc1", "V3.10.2", "7", "", "1.0.0+linux", "2.x.5", "v1.2.3-beta+5", "0.0.9", "10.20.30.40")
 def version_numbers(text):
-    """Read the numbers of a version, without a leading v and without what follows - or +."""
+    """Read the numbers of a version, without a leading v, up to - or + or a part that is no number."""
     head = text.lower().lstrip("v")
     for mark in ("+", "-"):
         head = head.split(mark)[0]
@@ -159,7 +159,7 @@ def newest_of_major(versions):
 
 @cases(("1.2", 3), ("1.2.3", 2), ("4", 4), ("v1.0", 3), ("1.2-rc1", 3), ("1.2.3.4", 3), ("01.02", 2), ("2.0-b-c", 3), ("7", 1), ("v3-x", 2), ("0.10.007", 3))
 def padded_version(text, size):
-    """Write a version with as many parts as asked for and keep what follows the first -."""
+    """Give a version a number of parts, without v or leading zeros; what follows the first - stays."""
     head, dash, tail = text.partition("-")
     parts = head.lstrip("v").split(".")
     missing = size - len(parts)

@@ -83,7 +83,7 @@ def with_article(noun):
 
 @cases("walk", "love", "cry", "play", "stop", "need", "try", "hug", "fix", "agree", "plan", "show")
 def past_of_verb(verb):
-    """Give the past of a regular verb."""
+    """Give the past of a short regular verb, as it is spelt."""
     vowels = "aeiou"
     last, before = verb[-1], verb[-2]
     if last == "e":
@@ -167,7 +167,7 @@ def join_broken_lines(lines):
 
 @cases("banana", "tree", "make", "table", "a", "", "sky", "rhythm", "Open", "mice", "beautiful", "the")
 def count_syllables(word):
-    """Count the groups of vowels; a silent e at the end is none."""
+    """Count the groups of vowels; a last e takes one off, but not in le or ee, and never the only one."""
     count = 0
     before = ""
     for letter in word.lower():
