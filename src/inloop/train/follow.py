@@ -57,7 +57,8 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         """Asks TRL for the held-out loss instead of computing it here: a call from inside would eat the step's log."""
         self.took = time.monotonic() - self.began
         self.seconds += self.took
-        self.progress.step(note=f"loss {self.loss:.3f}")
+        known = not math.isnan(self.loss)  # the trainer tells a step's loss after its end
+        self.progress.step(note=f"loss {self.loss:.3f}" if known else "")
         if self.settings.wall_seconds and self.seconds >= self.settings.wall_seconds:
             control.should_training_stop = True
             self.folder.event("stopped", step=state.global_step, why="wall_seconds")
